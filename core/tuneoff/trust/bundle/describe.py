@@ -42,16 +42,13 @@ def executions(results: Path) -> Executions:
     """
     try:
         folders = sorted(path for path in (results / RUNS).glob("*/*") if path.is_dir())
-        return {path: _record(path) if (path / END).exists() else None for path in folders}
+        by_folder = {path: read_run(path) if (path / END).exists() else None for path in folders}
     except OSError as error:
         raise ResultsError(f"{results} cannot be read: {error.strerror}") from error
-
-
-def _record(folder: Path) -> RunRecord:
-    record = read_run(folder)
-    if not is_readable(record):
-        raise ResultsError(f"{folder / END} is damaged: its environment cannot be read; run it again")
-    return record
+    for folder, record in by_folder.items():
+        if record is not None and not is_readable(record):
+            raise ResultsError(f"{folder / END} is damaged: its environment cannot be read; run it again")
+    return by_folder
 
 
 def result_files(results: Path, by_folder: Executions, *, checkpoints: bool) -> dict[str, Content]:
@@ -161,7 +158,9 @@ def tells_of(plan: Plan, by_folder: Executions) -> list[str]:
     for record in _records(by_folder):
         hosts[str(record.environment.get("host"))] = None
         hosts.update(dict.fromkeys(process.partition(":")[0] for process in record.coordinators))
-        remotes.update(dict.fromkeys(_remotes(record.environment)))
+        git = (record.environment.get("workload") or {}).get("git")
+        if isinstance(git, Mapping) and git.get("url"):
+            remotes[str(git["url"])] = None
         texts += _texts([record.specification, record.environment, record.reason, [flag.text for flag in record.flags]])
         texts += [text for trial in record.trials for text in (trial.cause or "",)]
     texts += _texts([plan.content, plan.power.to_json(), [dict(run.spec.options) for run in plan.runs]])
@@ -178,12 +177,6 @@ def tells_of(plan: Plan, by_folder: Executions) -> list[str]:
 
 def _records(by_folder: Executions) -> Iterator[RunRecord]:
     yield from (record for record in by_folder.values() if record is not None)
-
-
-def _remotes(environment: Mapping[str, Any]) -> Iterator[str]:
-    git = (environment.get("workload") or {}).get("git")
-    if isinstance(git, Mapping) and git.get("url"):
-        yield str(git["url"])
 
 
 def _texts(value: Any) -> list[str]:

@@ -35,14 +35,9 @@ class RunPair:
     @property
     def bits_excuse(self) -> str | None:
         """Why equal configurations may give other bits; None where nothing explains it."""
-        return self.after_seed(self._bits_excuse)
-
-    @property
-    def _bits_excuse(self) -> str | None:
-        if self.numerics:
-            return "; ".join(self.numerics)
         devices = sorted({device for run in (self.bundle, self.here) for device in _devices(run)} - {"cpu"})
-        return f"trained on {devices[0]}, whose sums have no fixed order" if devices else None
+        on_device = f"trained on {devices[0]}, whose sums have no fixed order" if devices else None
+        return self.after_seed("; ".join(self.numerics) or on_device)
 
     def after_seed(self, excuse: str | None) -> str | None:
         """Return the excuse after another seed here, which is the likelier cause; a seed alone excuses nothing."""
@@ -120,7 +115,7 @@ def states(pair: RunPair) -> Iterator[ReproducedColumn]:
     Those of the last attempt: it has all epochs from the first on, trained again or restored.
     """
     with_epochs = pair.spec.experiment.pruner.name == "none"
-    common = list(_common(pair))
+    common = list(common_trials(pair))
     if not common:
         return
     unequal = [
@@ -193,15 +188,6 @@ def checkpoint(pair: RunPair, same_configurations: bool) -> Iterator[ReproducedC
     yield exact("checkpoint", pair.where, equal, different, _follows(pair, same_configurations))
 
 
-def common_values(pair: RunPair) -> list[tuple[float, float]]:
-    """Return (bundle, here) values of the configurations that both completed."""
-    return [
-        (theirs.value, ours.value)
-        for theirs, ours in _common(pair)
-        if theirs.value is not None and ours.value is not None and theirs.state == ours.state == "completed"
-    ]
-
-
 def _follows(pair: RunPair, same_configurations: bool) -> str | None:
     """Return why what follows from the configurations and their values may differ."""
     if not same_configurations and pair.seeds_excuse is not None:
@@ -209,7 +195,7 @@ def _follows(pair: RunPair, same_configurations: bool) -> str | None:
     return pair.bits_excuse
 
 
-def _common(pair: RunPair) -> Iterator[tuple[TrialRecord, TrialRecord]]:
+def common_trials(pair: RunPair) -> Iterator[tuple[TrialRecord, TrialRecord]]:
     """Yield trials of one configuration in the bundle and here; one that is trained twice is paired once each."""
     unpaired: dict[str, list[TrialRecord]] = {}
     for trial in pair.here.trials:

@@ -90,7 +90,14 @@ def obeyed_power(power: PowerSettings) -> tuple[PowerSettings, str | None]:
     low, high = INTERVAL_SECONDS
     if numbers is None:
         problem = f"meter {_shown(power.meter)}; these are: {', '.join(METERS)}"
-    elif odd := next((name for name, value in power.options.items() if name not in numbers or not _is_numeric(value)), None):
+    elif odd := next(
+        (
+            name
+            for name, value in power.options.items()
+            if name not in numbers or not all(map(is_finite, value if isinstance(value, list | tuple) else [value]))
+        ),
+        None,
+    ):
         problem = f"option {_shown(odd)} of meter {power.meter}"
     elif not low <= power.interval_seconds <= high:
         problem = f"interval_seconds {power.interval_seconds:g}"
@@ -151,10 +158,6 @@ def _odd(value: Any, depth: int = 0) -> Iterator[Any]:
             yield value
     elif not (value is None or isinstance(value, bool) or is_finite(value)):
         yield value
-
-
-def _is_numeric(value: Any) -> bool:
-    return is_finite(value) or (isinstance(value, list | tuple) and all(map(is_finite, value)))
 
 
 def _shown(value: Any) -> str:

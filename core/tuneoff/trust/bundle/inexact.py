@@ -32,7 +32,7 @@ from tuneoff.judge.stats.paired import ROUNDING
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.machine import PASSING
-from tuneoff.trust.bundle.exact import RunPair, common_values
+from tuneoff.trust.bundle.exact import RunPair, common_trials
 from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
 
 QUALITIES = ("quality.validation", "quality.test")
@@ -81,7 +81,11 @@ def _quality(theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) 
 
 def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield the values of equal configurations, where their bits differ for a known reason."""
-    values = common_values(pair)
+    values = [
+        (theirs.value, ours.value)
+        for theirs, ours in common_trials(pair)
+        if theirs.value is not None and ours.value is not None and theirs.state == ours.state == "completed"
+    ]
     if pair.bits_excuse is None or not values or all(theirs == ours for theirs, ours in values):
         return
     answer, why = _paired(values)
@@ -141,7 +145,12 @@ BOUNDS = (
 def machine_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield the machine-bound columns of a run; metrics that one of both lacks are left out."""
     speed = sentinel_ratio([pair.bundle.environment], [pair.here.environment])  # how much longer the sentinel took here
-    excuse = _excuse(pair, speed)
+    flags = sorted({flag.name for run in (pair.bundle, pair.here) for flag in run.flags} & set(BUSY_FLAGS))
+    excuse = "a run has no sentinel" if speed is None else None
+    if not pair.same_machine:
+        excuse = "this is another machine"
+    elif flags:
+        excuse = f"a machine had other work (flags {', '.join(flags)})"
     for bound in BOUNDS:
         theirs, ours = (run.metrics.get(bound.metric) for run in (pair.bundle, pair.here))
         if theirs is not None and ours is not None and theirs.value and ours.value:
@@ -185,15 +194,6 @@ def _short(pair: RunPair, bound: Bound) -> str | None:
     if any(time is None or time.value is None or time.value / MS_PER_SECOND >= floor for time in times):
         return None
     return f"{'both are' if bound.floor == 'its time' else 'time.jct of both is'} below {floor:g} s"
-
-
-def _excuse(pair: RunPair, speed: float | None) -> str | None:
-    if not pair.same_machine:
-        return "this is another machine"
-    flags = sorted({flag.name for run in (pair.bundle, pair.here) for flag in run.flags} & set(BUSY_FLAGS))
-    if flags:
-        return f"a machine had other work (flags {', '.join(flags)})"
-    return "a run has no sentinel" if speed is None else None
 
 
 def _source(metric: MetricValue) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import tuneoff
 from tuneoff import registry
@@ -52,8 +52,18 @@ class Preflight:
 
 def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None) -> Preflight:
     """Compare the bundle's runs with this machine; prepares the workloads' data, runs nothing."""
-    recorded = [_without_own(bundle.records[run.run_id].environment) for run in runs]
-    frameworks = {name: run.spec.adapter for run in runs if (name := _framework_package(run))}
+    recorded = [
+        {
+            **environment,
+            "versions": {name: version for name, version in (environment.get("versions") or {}).items() if name != OWN},
+        }
+        for environment in (bundle.records[run.run_id].environment for run in runs)
+    ]  # without tuneoff's version, which has a row of its own with the digest of its code
+    frameworks: dict[str, str] = {}
+    for run in runs:
+        with contextlib.suppress(TuneoffError):
+            if package := adapter_of(run.spec).capabilities.package:
+                frameworks[package] = run.spec.adapter
     here = capture(frameworks)
     packages = dict.fromkeys(name for environment in recorded for name in environment["versions"])
     here["versions"] = {name: here["versions"].get(name) or installed_version(name) for name in packages}
@@ -69,12 +79,6 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
         no_data=no_data,
         same_machine=is_same_machine(recorded, [here]),
     )
-
-
-def _without_own(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record's environment without the version of tuneoff, which has a row of its own with the digest of its code."""
-    versions = environment.get("versions") or {}
-    return {**environment, "versions": {name: version for name, version in versions.items() if name != OWN}}
 
 
 def workload_key(workload: WorkloadSpec) -> str:
@@ -119,7 +123,13 @@ def _workload_rows(workload: WorkloadSpec, records: Sequence[RunRecord], no_data
         no_data[workload_key(workload)] = text = " ".join(str(error).split())
         recorded = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(_data(records).items()))
         return [environment_row(f"data of {workload.name}", "identity", recorded or "no files", text)]
-    return [*_data_rows(workload, records, provenance), *_code_rows(workload, records, provenance)]
+    rows = _data_rows(workload, records, provenance)
+    codes = {(record.environment.get("workload") or {}).get("sha256") for record in records} - {None}
+    here = provenance.code.get("sha256")
+    if codes and here is not None:
+        recorded = ", ".join(sorted(str(code)[:12] for code in codes))
+        rows.append(environment_row(f"code of {workload.name}", "notice", recorded, str(here)[:12]))
+    return rows
 
 
 def _data_rows(workload: WorkloadSpec, records: Sequence[RunRecord], provenance: Provenance) -> list[EnvironmentRow]:
@@ -139,28 +149,12 @@ def _data_rows(workload: WorkloadSpec, records: Sequence[RunRecord], provenance:
     return rows
 
 
-def _code_rows(workload: WorkloadSpec, records: Sequence[RunRecord], provenance: Provenance) -> list[EnvironmentRow]:
-    codes = {(record.environment.get("workload") or {}).get("sha256") for record in records} - {None}
-    here = provenance.code.get("sha256")
-    if not codes or here is None:
-        return []
-    recorded = ", ".join(sorted(str(code)[:12] for code in codes))
-    return [environment_row(f"code of {workload.name}", "notice", recorded, str(here)[:12])]
-
-
 def _data(records: Sequence[RunRecord]) -> dict[str, str]:
     for record in records:
         data = record.environment.get("data")
         if isinstance(data, Mapping):
             return dict(data.get("sha256") or {})
     return {}
-
-
-def _framework_package(run: PlannedRun) -> str | None:
-    try:
-        return adapter_of(run.spec).capabilities.package or None
-    except TuneoffError:
-        return None
 
 
 def _preloaded(runs: Sequence[PlannedRun]) -> frozenset[str]:

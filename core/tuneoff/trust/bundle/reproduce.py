@@ -150,7 +150,8 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
     groups: dict[tuple[str, str], list[tuple[PlannedRun, RunRecord]]] = {}
     for run in request.chosen:
         where = request.names[run.run_id]
-        record = here.get(_id_here(request, run))
+        seed = None if run.run_id in request.not_here else request.seed
+        record = here.get(run.run_id if seed is None else replace(served_here(run.spec), seed=seed).run_id)
         if record is None:
             why = request.not_here.get(run.run_id, "--plan was given" if results is None else "the command was interrupted")
             columns.append(inconclusive("status", where, f"not run: {why}"))
@@ -220,12 +221,6 @@ def _sampler(run: PlannedRun) -> str:
     except TuneoffError:
         return name
     return (offer.same_as if offer is not None else None) or name
-
-
-def _id_here(request: ReproduceRequest, run: PlannedRun) -> str:
-    if request.seed is None or run.run_id in request.not_here:
-        return run.run_id
-    return replace(served_here(run.spec), seed=request.seed).run_id
 
 
 def _is_absent(error: TuneoffError) -> bool:

@@ -22,7 +22,6 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Flag, Process, TrialEnded
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.finish import finish
-from tuneoff.trust.check.fault_injection import RAISED
 from tuneoff.trust.check.footprint import Leftover, ListeningSocket
 from tuneoff.trust.check.probe_workload import NOTES
 from tuneoff.trust.history_check.counterexample import Counterexample
@@ -105,11 +104,6 @@ class FinishedRun:
         """What the workload noted in its processes; nothing where they run on another machine."""
         path = self.notes_folder / NOTES
         return tuple(json.loads(line) for line in path.read_text().splitlines()) if path.exists() else ()
-
-    @property
-    def was_planted(self) -> bool:
-        """Whether a failure was raised inside the adapter's own code."""
-        return (self.folder / RAISED).exists()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,17 +75,14 @@ class OutsideObserver(Listener):
         if time.monotonic() - self.looked > LOOK_SECONDS:
             self.seen.look(processes_of(live.run_id))
             self.looked = time.monotonic()
-        if self.act is not None and self.acted is None and live.completed >= 1:
-            self._do(self.act)
-
-    def _do(self, act: str) -> None:
-        if act == "interrupt":
+        if self.act is None or self.acted is not None or live.completed < 1:
+            return
+        if self.act == "interrupt":
             self.interrupt.set()
-        else:
-            pid = self._coordinator()
-            if pid is None:
-                return
+        elif (pid := self._coordinator()) is not None:
             os.kill(pid, signal.SIGKILL)
+        else:
+            return
         self.acted = time.monotonic()
 
     def _coordinator(self) -> int | None:

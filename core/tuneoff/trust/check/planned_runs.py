@@ -72,11 +72,15 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     interrupted = _with_options(honest, epoch_seconds=0.3)
     # Each epoch computes for a moment, so that its threads are seen, and leaves a checkpoint.
     computing = _with_options(replace(honest, workload=specs.with_state(honest.workload)), compute_seconds=0.03)
+    few_memory = Workers(count=2, memory_mb=specs.MEMORY_MB)
+    out_of_memory = specs.acting([(0.9, "memory"), *specs.sound(2)], has_fixed=has_fixed, workers=few_memory)
+    # An adapter that waits for the planned epochs does not wait long.
+    early = specs.drawn(6, options={"ends_early": True}, timeouts=replace(specs.LIMITS, trials_seconds=90))
     random = specs.drawn(8)
     alone = replace(random, workers=Workers(count=1))
     runs = [
         CheckRun(name="faulty", experiment=specs.faulty(has_fixed)),
-        CheckRun(name="without-groups", experiment=specs.out_of_memory(has_fixed), without_groups=True),
+        CheckRun(name="without-groups", experiment=out_of_memory, without_groups=True),
         CheckRun(name="scripted", experiment=specs.scripted()),
         CheckRun(name="default-sampler", experiment=replace(specs.drawn(16), sampler=Strategy(name="default"))),
         CheckRun(name="failed-trial", experiment=long, plant="trial"),
@@ -96,7 +100,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
             reports="every_epoch",  # under both what the framework names has to be the best
         ),
         CheckRun(name="odd-values", experiment=specs.acting(_ODD, has_fixed=has_fixed, options={"noise": 0.0})),
-        CheckRun(name="early-ends", experiment=specs.ending_early()),
+        CheckRun(name="early-ends", experiment=early),
         CheckRun(name="careless", experiment=specs.careless(has_fixed)),
         CheckRun(name="retried", experiment=specs.retried(retries, has_fixed)),
         *(

@@ -12,7 +12,7 @@ from typing import Any
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import Capabilities, Offer, Option, Support
+from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy, run_spec_from_json
@@ -97,14 +97,9 @@ def _is_offered(offers: object, name: str) -> bool:
 def _wrong(offer: Offer) -> Iterator[tuple[str, object]]:
     yield UNKNOWN, 1
     for name, option in offer.options.items():
-        yield name, _inadmissible(option)
-
-
-def _inadmissible(option: Option) -> object:
-    for value in (option.least, option.above):
-        if value is not None:
-            return value - 1
-    return option.most + 1 if option.most is not None else "not a value of any option"
+        low = option.least if option.least is not None else option.above
+        beyond = low - 1 if low is not None else option.most + 1 if option.most is not None else None
+        yield name, "not a value of any option" if beyond is None else beyond
 
 
 def _answer(family: str, request: str, refuse: Callable[..., Any], *about: object) -> RequestAnswer:

@@ -143,16 +143,6 @@ def faulty(has_fixed: bool) -> ExperimentSpec:
     )
 
 
-def ending_early() -> ExperimentSpec:
-    """Every training ends by itself; an adapter that waits for the planned epochs does not wait long."""
-    return drawn(6, options={"ends_early": True}, timeouts=replace(LIMITS, trials_seconds=90))
-
-
-def out_of_memory(has_fixed: bool) -> ExperimentSpec:
-    """The first trial takes too much memory."""
-    return acting([(0.9, "memory"), *sound(2)], has_fixed=has_fixed, workers=Workers(count=2, memory_mb=MEMORY_MB))
-
-
 def retried(retries: int, has_fixed: bool) -> ExperimentSpec:
     """One process is killed once, one every time, and one trial raises."""
     configurations: list[tuple[float, Act]] = [(0.4, "sound"), (0.7, "kill-once"), (0.8, "kill"), (0.9, "raise"), (0.5, "sound")]

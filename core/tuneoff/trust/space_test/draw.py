@@ -52,7 +52,9 @@ def _answer(context: RunContext, count: int) -> Drawing:
     adapter: Adapter | None = None
     try:
         adapter = load_target(context.spec.adapter_target)(context)
-        _write_draws(adapter, context.run_dir / DRAWS, count)
+        with (context.run_dir / DRAWS).open("w", buffering=1) as file:  # by lines: what a killed process drew is told
+            for configuration in islice(adapter.draw(count), count):
+                file.write(json.dumps(dict(configuration)) + "\n")  # NaN and infinities too: they are for the test of the bounds
         state = DRAWN
     except NotImplementedError as error:
         state, text = NOT_OFFERED, _line(error)
@@ -64,12 +66,6 @@ def _answer(context: RunContext, count: int) -> Drawing:
             text = f"{type(error).__name__}: {_line(error)}"
     problems, mapping_text = (None, text) if adapter is None else _mapping(adapter)
     return Drawing(state=state, text=text, problems=problems, mapping_text=mapping_text)
-
-
-def _write_draws(adapter: Adapter, path: Path, count: int) -> None:
-    with path.open("w", buffering=1) as file:  # by lines: what a killed process drew is told
-        for configuration in islice(adapter.draw(count), count):
-            file.write(json.dumps(dict(configuration)) + "\n")  # NaN and infinities too: they are for the test of the bounds
 
 
 def _mapping(adapter: Adapter) -> tuple[dict[str, list[str]] | None, str]:

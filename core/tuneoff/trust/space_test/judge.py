@@ -56,7 +56,10 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
     Certain findings reject at once: a value outside, a translation that is wrong, a seed that is ignored. All p-values of the
     adapter are one family: its verdict does not depend on which others are tested beside it.
     """
-    findings, notes = [*_certain(sample)], [*_not_tested(sample)]
+    findings = _certain(sample)
+    notes = [sample.note] if sample.note else []
+    if sample.mapping is None and sample.failure is None:
+        notes.append(f"the mapping was not tested: {sample.mapping_text}")
     configurations = sample.configurations
     tests: list[Test] = []
     outside: dict[str, int] = {}
@@ -113,13 +116,6 @@ def _certain(sample: Sample) -> list[Finding]:
     for name, texts in (sample.mapping or {}).items():
         findings += [_rejected("mapping", text, *((name,) if name != WHOLE else ())) for text in texts]
     return findings
-
-
-def _not_tested(sample: Sample) -> list[str]:
-    notes = [sample.note] if sample.note else []
-    if sample.mapping is None and sample.failure is None:
-        notes.append(f"the mapping was not tested: {sample.mapping_text}")
-    return notes
 
 
 def _columns(

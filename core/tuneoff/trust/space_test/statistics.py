@@ -49,7 +49,7 @@ class ValuePlaces:
 
     def __init__(self, dimension: Dimension) -> None:
         self._dimension = dimension
-        self._known: dict[tuple[type, str], int | None] = {}
+        self._ranks: dict[tuple[type, str], int | None] = {}
 
     def __call__(self, value: Any) -> float | None:
         """Return the place, or None where the value is none of the dimension's: 1 is not 1.0, to a seed they differ."""
@@ -57,9 +57,13 @@ class ValuePlaces:
         if isinstance(dimension, Float) and is_continuous(dimension):
             return unit_of(dimension, value) if type(value) is float and dimension.contains(value) else None
         key = type(value), repr(value)
-        if key not in self._known:
-            self._known[key] = _rank_or_none(dimension, value)
-        return self._known[key]
+        if key not in self._ranks:
+            try:
+                is_inside = dimension.contains(value) and canonical_json(value) == canonical_json(typed(dimension, value))
+            except (TypeError, ValueError, TuneoffError):  # no JSON value
+                is_inside = False
+            self._ranks[key] = rank_of(dimension, value) if is_inside else None
+        return self._ranks[key]
 
 
 def unit_of(dimension: Float, value: float) -> float:
@@ -72,14 +76,6 @@ def unit_of(dimension: Float, value: float) -> float:
 def _log_ratio(value: float, low: float) -> float:
     """Return ln(value / low), above 0 for every value above `low`, however near."""
     return math.log1p((value - low) / low) if value < 2 * low else math.log(value) - math.log(low)
-
-
-def _rank_or_none(dimension: Dimension, value: Any) -> int | None:
-    try:
-        is_inside = dimension.contains(value) and canonical_json(value) == canonical_json(typed(dimension, value))
-    except (TypeError, ValueError, TuneoffError):  # no JSON value
-        return None
-    return rank_of(dimension, value) if is_inside else None
 
 
 def rank_of(dimension: Dimension, value: Any) -> int:

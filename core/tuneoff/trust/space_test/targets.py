@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json
@@ -64,7 +62,9 @@ def targets(plan: Plan, draws: int) -> list[SpaceTarget]:
         spec = run.spec
         key = canonical_json([spec.adapter, spec.platform, dict(spec.options), _text(spec.experiment.search_space)])
         if key not in by_key:
-            variant = _variant(spec.experiment.variant) if several else ""
+            values = spec.experiment.variant if several else {}
+            of_space = {name: value for name, value in values.items() if name.partition(".")[0] == "search_space"}
+            variant = variant_text(of_space or values)  # all, where the space is another one because of something else
             by_key[key] = _target(run, labels[run.label], variant, draws, check)
     return list(by_key.values())
 
@@ -101,12 +101,6 @@ def _experiment(spec: RunSpec, space: SearchSpace, draws: int) -> ExperimentSpec
         configurations=(),
         stops={},
     )
-
-
-def _variant(values: Mapping[str, Any]) -> str:
-    """Return the values that set the search space; all, where it is another one because of something else."""
-    of_space = {key: value for key, value in values.items() if key.partition(".")[0] == "search_space"}
-    return variant_text(of_space or values)
 
 
 def _text(space: SearchSpace) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from tuneoff.measure.derived import Derived, derive_folder
 from tuneoff.record.end import ExecutionEnd, broken_seals, key_of, read_end, read_spec
 from tuneoff.record.endings import IN_NO_EVENT
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
-from tuneoff.record.store import cached_run
+from tuneoff.record.store import cached_run, encode
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.history_check.rules import check_run
 from tuneoff.trust.verify.consistency import WatchedLog, clock_faults, wrong_sums
@@ -29,9 +30,7 @@ from tuneoff.trust.verify.findings import (
     VerifiedExecution,
     count_values,
     differences,
-    is_same_text,
     read_object,
-    record_differences,
     show,
 )
 from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
@@ -161,13 +160,15 @@ def _compare(folder: Path, key: str, record: RunRecord, outcome: VerifiedExecuti
         content = read_regular(folder / RECORD)
     except OSError:
         return
-    if is_same_text(content, record, key):
-        return
+    file = io.BytesIO(content)
+    if all(file.read(len(piece)) == piece for piece in encode(record, key)) and not file.read(1):
+        return  # the same text, byte by byte
     if cached_run(content, key) is None:
         outcome.notes.append(f"{RECORD} is damaged, or of other files or another tuneoff: it is not used")
         return
     try:
-        for difference in record_differences(content, record, key):
+        stored, recomputed = (msgspec.json.decode(text) for text in (content, b"".join(encode(record, key))))
+        for difference in differences(stored, recomputed):
             outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
     except UnicodeDecodeError as error:  # in what no reader takes
         outcome.add("schema", RECORD, f"is damaged: {error}")

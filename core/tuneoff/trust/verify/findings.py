@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, get_args
 
-import msgspec
 from msgspec import UNSET
 
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, RunRecord, TrialRecord
-from tuneoff.record.store import encode
 from tuneoff.trust.history_check.counterexample import Counterexample
 
 Check = Literal[
@@ -141,18 +138,6 @@ class ValueDifference(NamedTuple):
     @property
     def text(self) -> str:
         return f"stored {show(self.stored)}, recomputed {show(self.recomputed)}"
-
-
-def is_same_text(content: bytes, record: RunRecord, key: str) -> bool:
-    """Tell whether a record's text is what its file holds, byte by byte: then nothing differs."""
-    file = io.BytesIO(content)
-    return all(file.read(len(piece)) == piece for piece in encode(record, key)) and not file.read(1)
-
-
-def record_differences(content: bytes, record: RunRecord, key: str) -> Iterator[ValueDifference]:
-    """Yield what differs between the text of a `run.json` and a record."""
-    stored, recomputed = (msgspec.json.decode(text) for text in (content, b"".join(encode(record, key))))
-    yield from differences(stored, recomputed)
 
 
 def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[ValueDifference]:

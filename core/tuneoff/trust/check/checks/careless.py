@@ -38,15 +38,13 @@ def _judged(evidence: AdapterEvidence, problems: Iterator[str]) -> Finding:
     reads=(RUN,),
 )
 def _fresh(evidence: AdapterEvidence) -> Finding:
-    return _judged(evidence, _fresh_problems(_starts(evidence.runs[RUN])))
-
-
-def _fresh_problems(starts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    starts = _starts(evidence.runs[RUN])
     expected = {**starts[0]["process"], "arguments": PROGRAM} if starts else {}
-    for start in starts:
-        for name, value in start["process"].items():
-            if value != expected[name]:
-                yield f"a trial found {name} {value!r}, not {expected[name]!r}"
+    values = ((name, value) for start in starts for name, value in start["process"].items())
+    return _judged(
+        evidence,
+        (f"a trial found {name} {value!r}, not {expected[name]!r}" for name, value in values if value != expected[name]),
+    )
 
 
 @check(
@@ -149,16 +147,14 @@ def _output(evidence: AdapterEvidence) -> Finding:
     sound = trials_by_act(run).get("sound", [])
     if not sound:
         return not_tested("no sound trial ran")
-    return judged(_output_problems(run))
-
-
-def _output_problems(run: FinishedRun) -> Iterator[str]:
-    yield from (f"{flag.text} (flag {flag.name})" for flag in run.record.flags if flag.name in BROKEN)
+    problems = [f"{flag.text} (flag {flag.name})" for flag in run.record.flags if flag.name in BROKEN]
     planned = list(range(1, run.experiment.budget.epochs_per_trial + 1))
-    for trial in trials_by_act(run)["sound"]:
+    for trial in sound:
         trained = [epoch.epoch for epoch in trial.attempts[-1].epochs]
         if trial.state != "completed" or trained != planned:
-            yield f"trial {trial.trial} is {trial.state} with epochs {trained}, but {planned} were trained: {trial.cause}"
+            text = f"trial {trial.trial} is {trial.state} with epochs {trained}, but {planned} were trained: {trial.cause}"
+            problems.append(text)
+    return judged(problems)
 
 
 CHECKS = (_fresh, _children, _own, _choices, _any_end, _no_number, _output)

@@ -31,19 +31,18 @@ ALARM = 1e-6  # probability under core's distribution below which an end is star
 def _listed(evidence: AdapterEvidence) -> Finding:
     if evidence.runs[FIXED[0]].experiment.sampler.name != "fixed":
         return not_applicable(not_offered("sampler", "fixed", evidence.subject.capabilities.samplers) or "")
-    return judged(problem for run in evidence.some(*FIXED) for problem in _listed_problems(run))
-
-
-def _listed_problems(run: FinishedRun) -> Iterator[str]:
-    listed = Counter(configuration_digest(configuration) for configuration in run.experiment.configurations)
-    submitted = Counter(
-        configuration_digest(event.configuration) for event in run.of(schema.TrialSubmitted) if event.attempt == 1
-    )
-    foreign, missing = (submitted - listed).total(), (listed - submitted).total()
-    if foreign:
-        yield f"{run.name}: {foreign} configurations were submitted that were not given, or once more than given"
-    if missing:
-        yield f"{run.name}: {missing} of {listed.total()} given configurations were not submitted"
+    problems = []
+    for run in evidence.some(*FIXED):
+        listed = Counter(configuration_digest(configuration) for configuration in run.experiment.configurations)
+        submitted = Counter(
+            configuration_digest(event.configuration) for event in run.of(schema.TrialSubmitted) if event.attempt == 1
+        )
+        foreign, missing = (submitted - listed).total(), (listed - submitted).total()
+        if foreign:
+            problems.append(f"{run.name}: {foreign} configurations were submitted that were not given, or once more than given")
+        if missing:
+            problems.append(f"{run.name}: {missing} of {listed.total()} given configurations were not submitted")
+    return judged(problems)
 
 
 @run_check(
@@ -82,13 +81,11 @@ def _outside(space: SearchSpace, configuration: Mapping[str, Any]) -> Iterator[s
     for name in sorted(set(configuration) ^ set(space.dimensions)):
         yield f"{name!r} is {'missing' if name in space.dimensions else 'in no search space'}"
     for name, dimension in space:
-        if name in configuration and not _is_inside(dimension, configuration[name]):
-            yield f"{name}={configuration[name]!r} is outside {dimension}"
-
-
-def _is_inside(dimension: Dimension, value: Any) -> bool:
-    """Tell whether a value is one of the dimension's, in its own type: 1 is not 1.0."""
-    return dimension.contains(value) and canonical_json(value) == canonical_json(typed(dimension, value))
+        if name not in configuration:
+            continue
+        value = configuration[name]  # one of the dimension's, in its own type: 1 is not 1.0
+        if not dimension.contains(value) or canonical_json(value) != canonical_json(typed(dimension, value)):
+            yield f"{name}={value!r} is outside {dimension}"
 
 
 @check(

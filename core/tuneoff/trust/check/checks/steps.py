@@ -9,6 +9,7 @@ from tuneoff.measure.spans import partition_ns
 from tuneoff.record.events import schema
 from tuneoff.run.lifecycle import INTERRUPTED_SECONDS
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
+from tuneoff.trust.check.fault_injection import RAISED
 from tuneoff.trust.check.footprint import Kind
 
 HONEST = ("honest-max", "random-2-workers-1")
@@ -94,7 +95,7 @@ def _ms(nanoseconds: int) -> str:
 def _surfaces(evidence: AdapterEvidence) -> Finding:
     run = evidence.runs["failed-trial"]
     step = run.record.step("trial")
-    if step is None or not run.was_planted:
+    if step is None or not (run.folder / RAISED).exists():
         return not_tested("run_trials was not entered, or ended before a failure could be planted in it")
     if step.error is None:
         return judged(["run_trials returned as if nothing had happened, though a failure was raised inside it"])

@@ -79,7 +79,10 @@ def _threads(evidence: AdapterEvidence) -> Finding:
         for attempt in trial.attempts
         if attempt.threads not in (None, planned)
     ]
-    trials = [note for note in run.notes if note["what"] in ("load", "train") and note["t"] < _trials_end(run)]
+    step, clock = run.record.step("trial"), run.record.clock
+    start = clock.start_monotonic_ns if clock is not None else 0
+    end = start + (step.ended_ns if step is not None and step.ended_ns is not None else 10**18)
+    trials = [note for note in run.notes if note["what"] in ("load", "train") and note["t"] < end]
     if not trials and not problems:
         return out_of_reach("trials run on another machine, where their threads cannot be counted")
     for note in trials:
@@ -90,13 +93,6 @@ def _threads(evidence: AdapterEvidence) -> Finding:
         if note.get("busy_threads", planned) > planned:
             problems.append(f"{note['busy_threads']} threads of a trial's process computed at once, not {planned}")
     return judged(dict.fromkeys(problems))
-
-
-def _trials_end(run: FinishedRun) -> int:
-    """Return when the step of the trials ended, on the machine's clock."""
-    step = run.record.step("trial")
-    start = run.record.clock.start_monotonic_ns if run.record.clock is not None else 0
-    return start + (step.ended_ns if step is not None and step.ended_ns is not None else 10**18)
 
 
 @run_check(
