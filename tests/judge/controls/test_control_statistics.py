@@ -9,7 +9,8 @@ from itertools import combinations
 
 import pytest
 
-from tuneoff.judge.controls.same_algorithm import EquivalenceAnswer, equivalence, holm, interval, kolmogorov_smirnov, seeds_needed
+from tuneoff.judge.controls.same_algorithm import holm, kolmogorov_smirnov
+from tuneoff.judge.stats.equivalence import EquivalenceAnswer, equivalence, mean_interval, seeds_for_equivalence
 
 stats = pytest.importorskip("scipy.stats")
 ALPHA = 0.05
@@ -41,7 +42,7 @@ def test_holm_of_a_worked_example() -> None:
 
 
 def test_an_interval_is_that_of_scipy() -> None:
-    found = interval(SAMPLE, 0.9)
+    found = mean_interval(SAMPLE, 0.9)
     expected = stats.ttest_1samp(SAMPLE, 0).confidence_interval(0.9)
     assert [found.low, found.high] == pytest.approx([expected.low, expected.high])
     assert found.estimate == pytest.approx(sum(SAMPLE) / 8)
@@ -105,7 +106,7 @@ def test_a_spread_that_is_rounding_alone_is_none() -> None:
 
 def test_a_difference_that_is_rounding_alone_is_zero() -> None:
     noise = [0.0, 2**-53, -(2**-53), 0.0]
-    assert interval(noise, 0.9, scale=0.9).estimate == 0.0
+    assert mean_interval(noise, 0.9, scale=0.9).estimate == 0.0
     assert equivalence(noise, 0.01, ALPHA, scale=0.9).verdict is EquivalenceAnswer.NOT_SHOWN
 
 
@@ -116,13 +117,13 @@ def test_a_difference_equal_to_the_margin_but_for_rounding_is_on_its_bound() -> 
 
 def test_a_small_spread_of_small_scores_is_a_spread() -> None:
     small = [value * 1e-9 for value in SAMPLE]
-    found = interval(small, 0.9, scale=1e-9)
+    found = mean_interval(small, 0.9, scale=1e-9)
     assert found.low < found.high
 
 
 def test_what_cannot_be_judged_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 2"):
-        interval([0.1], 0.9)
+        mean_interval([0.1], 0.9)
     with pytest.raises(ValueError, match=r"alpha < 0\.5"):
         equivalence(SAMPLE, 0.01, 0.5)
 
@@ -145,7 +146,7 @@ def test_a_difference_as_large_as_the_margin_is_seldom_called_equivalent_and_sel
 
 def test_as_many_seeds_as_are_said_to_be_needed_show_equivalence() -> None:
     generator, times = random.Random(4), 400
-    n = seeds_needed(1.0, 0.8, ALPHA)
+    n = seeds_for_equivalence(1.0, 0.8, ALPHA)
     shown = sum(equivalence(draws(generator, n), 0.8, ALPHA).verdict is EquivalenceAnswer.EQUIVALENT for _ in range(times))
     assert shown / times == pytest.approx(0.9, abs=0.08)
 

@@ -20,7 +20,6 @@ from tuneoff.judge.controls.same_algorithm import (
     EntryPair,
     differences,
     differing_pairs,
-    interval,
     pairs_of,
 )
 from tuneoff.judge.controls.same_configuration import (
@@ -34,6 +33,7 @@ from tuneoff.judge.controls.same_configuration import (
 from tuneoff.judge.groups import Group, grouped, noise_pairs
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import EMULATED, POOL
+from tuneoff.judge.stats.equivalence import mean_interval
 from tuneoff.judge.stats.location import Interval
 
 _DEFAULTS = AnalysisPart()
@@ -141,5 +141,5 @@ def _effect(kind: Kind, group: Group, other: Group, names: tuple[str, str], metr
     if group.emulated or other.emulated:
         return replace(bare, reason=EMULATED)
     paired = differences(group, other, metric)
-    mean = interval(paired.values, confidence, paired.scale) if paired.lacking is None else None
+    mean = mean_interval(paired.values, confidence, paired.scale) if paired.lacking is None else None
     return replace(bare, interval=mean, reason=paired.lacking, failures=paired.failures)

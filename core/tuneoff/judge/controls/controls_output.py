@@ -11,8 +11,9 @@ from tuneoff.base.commands import command
 from tuneoff.base.format import counted, number
 from tuneoff.base.json_values import field_values
 from tuneoff.judge.controls.compute import Controls, Effect
-from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, EquivalenceAnswer, differing_pairs
+from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, differing_pairs
 from tuneoff.judge.controls.same_configuration import Compared, Difference, Equality, SameConfiguration
+from tuneoff.judge.stats.equivalence import EquivalenceAnswer
 from tuneoff.judge.stats.location import Interval
 
 MOST_DIFFERENCES = 10  # shown; the JSON has all

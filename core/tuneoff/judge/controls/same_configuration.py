@@ -80,11 +80,10 @@ class SameConfiguration:
 def same_configurations(all_settings: Sequence[Setting]) -> list[SameConfiguration]:
     """Return the control of each setting with `sampler: fixed` and at least two entries."""
     held = [groups for groups in all_settings if groups[0].scope.sampler == SAMPLER and len(groups) > 1]
-    return [same_configuration(setting_text(groups[0]), groups) for groups in held]
+    return [_control(groups) for groups in held]
 
 
-def same_configuration(name: str, groups: Sequence[Group]) -> SameConfiguration:
-    """Return the control of groups whose runs have configurations in common, whatever proposed these."""
+def _control(groups: Setting) -> SameConfiguration:
     compared = [group for group in groups if not group.emulated]
     candidates = [group for group in compared if group.done]
     reference = next((group for group in candidates if group.spec.adapter == POOL), candidates[0] if candidates else None)
@@ -94,7 +93,7 @@ def same_configuration(name: str, groups: Sequence[Group]) -> SameConfiguration:
     differences = tuple(_differences(values, held))
     trained = Counter(epoch for label in held for epoch in {key[:3] for key in values[label]})
     return SameConfiguration(
-        setting=name,
+        setting=setting_text(groups[0]),
         reference=reference.label if reference is not None else None,
         adapters=adapters,
         differences=differences,
@@ -118,6 +117,9 @@ def _compared(group: Group, reference: Group | None, values: Mapping[str, Values
         for seed in {**group.done, **group.not_done}
         for configuration in group.spec.experiment.configurations
     }
+    expected = reference.done if reference is not None and reference is not group else {}
+    pairs = [(_checkpoint(run), _checkpoint(expected.get(seed))) for seed, run in group.done.items()]
+    equal = [ours == theirs for ours, theirs in pairs if ours is not None and theirs is not None]
     return Compared(
         label=group.label,
         emulated=group.emulated,
@@ -128,16 +130,8 @@ def _compared(group: Group, reference: Group | None, values: Mapping[str, Values
         unequal=len(common.unequal),
         lacking=len(planned - common.configurations),
         not_done=group.not_done,
-        same_model=None if reference is None or reference is group else _same_model(group, reference),
+        same_model=all(equal) if equal else None,  # no part of the answer: tied models may be chosen between
     )
-
-
-def _same_model(group: Group, reference: Group) -> bool | None:
-    """Compare the checkpoints that were tested: no part of the answer, since tied models may be chosen between."""
-    theirs = reference.done
-    pairs = [(_checkpoint(run), _checkpoint(theirs.get(seed))) for seed, run in group.done.items()]
-    equal = [tested == expected for tested, expected in pairs if tested is not None and expected is not None]
-    return all(equal) if equal else None
 
 
 def _checkpoint(run: RunRecord | None) -> str | None:

@@ -37,7 +37,10 @@ def detectable(n: int, alpha: float, power: float = 0.8) -> float:
     if n < 1 or signed_rank.least_n(alpha) > n:
         return math.inf
     if n > SIMULATED_UP_TO:
-        return _asymptotic(n, alpha, power)
+        quantile = students_t_quantile(1 - alpha / 2, n - 1)
+        # The t statistic of a shift varies a little more than 1: by its own deviation's estimate.
+        spread = math.sqrt(1 + quantile**2 / (2 * (n - 1)))
+        return (quantile + NormalDist().inv_cdf(power) * spread) / math.sqrt(n * EFFICIENCY)
     return float(np.quantile(_least_shifts(n, alpha), power))
 
 
@@ -53,15 +56,6 @@ def seeds_needed(effect_in_sd: float, alpha: float, power: float = 0.8) -> int |
         middle = (low + high) // 2
         low, high = (low, middle) if detectable(middle, alpha, power) <= effect else (middle, high)
     return high
-
-
-def _asymptotic(n: int, alpha: float, power: float) -> float:
-    normal = NormalDist()
-    size = n * EFFICIENCY
-    quantile = students_t_quantile(1 - alpha / 2, n - 1)
-    # The t statistic of a shift varies a little more than 1: by its own deviation's estimate.
-    spread = math.sqrt(1 + quantile**2 / (2 * (n - 1)))
-    return (quantile + normal.inv_cdf(power) * spread) / math.sqrt(size)
 
 
 @lru_cache(maxsize=256)
