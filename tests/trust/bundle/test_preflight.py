@@ -245,7 +245,7 @@ def test_an_adapter_that_is_not_installed_is_one_line() -> None:
 def test_a_package_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "adapter 'rich' needs the PyYAML package; run: pip install rich-library"
     found = {"rich": PackageStatus(state="missing", text=text), "plain": PackageStatus(state="ready")}
-    monkeypatch.setattr("tuneoff.experiment.expand.framework_status", lambda name, capabilities: found[name])
+    monkeypatch.setattr("tuneoff.experiment.skip_check.framework_status", lambda name, capabilities: found[name])
     with pytest.raises(MissingPackageError, match="needs the PyYAML package"):
         prepare(bundle_of(record(spec())))
     request = prepare(bundle_of(record(spec()), record(spec(adapter="plain"))))
