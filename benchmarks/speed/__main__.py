@@ -36,6 +36,7 @@ BENCHMARKS = {  # name -> minutes that it takes by default on two cores
     "trial_start": 1,
     "flat_cost": 2,
     "fixed_cost": 4,
+    "whole_command": 2,
     "adapter_cost": 50,
     "documented_cost": 30,
     "katib_cost": 6,

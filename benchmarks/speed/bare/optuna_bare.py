@@ -1,6 +1,6 @@
 """Optuna: spawned worker processes over one journal file with a flock lock; ask, suggest, report, tell.
 
-`python -m benchmarks.speed.bare.optuna_bare FOLDER TRIALS SECONDS`
+`python -m benchmarks.speed.bare.optuna_bare FOLDER TRIALS SECONDS [EPOCHS]`
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def storage(path: str) -> JournalStorage:
     return JournalStorage(JournalFileBackend(path, lock_obj=FlockLock(path)))
 
 
-def work(path: str, seconds: float, index: int, remaining: Any, pipe: Connection) -> None:
+def work(path: str, seconds: float, epochs: int, index: int, remaining: Any, pipe: Connection) -> None:
     """Run trials until none is left; answer how many, when the first was asked and when the last ended."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = optuna.samplers.RandomSampler(seed=index)
@@ -63,14 +63,15 @@ def work(path: str, seconds: float, index: int, remaining: Any, pipe: Connection
             "k": trial.suggest_int("k", 0, K_HIGH),
         }
         value = loss(configuration, seconds)
-        trial.report(value, 1)
+        for epoch in range(1, epochs + 1):
+            trial.report(value, epoch)
         last_ns = time.monotonic_ns()
         study.tell(trial, value)
         count += 1
     pipe.send((count, first_ns, last_ns))
 
 
-def main(folder: Path, trials: int, seconds: float) -> None:
+def main(folder: Path, trials: int, seconds: float, epochs: int = 1) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     path = str(folder / "journal.log")
     context = multiprocessing.get_context("spawn")
@@ -79,7 +80,7 @@ def main(folder: Path, trials: int, seconds: float) -> None:
     workers = []
     for index in range(WORKERS):
         ours, theirs = context.Pipe()
-        process = context.Process(target=work, args=(path, seconds, index, remaining, theirs))
+        process = context.Process(target=work, args=(path, seconds, epochs, index, remaining, theirs))
         process.start()
         workers.append((process, ours))
     for _, pipe in workers:
@@ -95,4 +96,4 @@ def main(folder: Path, trials: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), *map(int, sys.argv[4:]))
