@@ -59,7 +59,14 @@ def result_files(results: Path, by_folder: Executions, *, checkpoints: bool) -> 
     """
     paths = [results / PLAN]
     for folder, record in by_folder.items():
-        paths += _of_execution(folder, record, checkpoints)
+        paths += (folder / name for name in SINGLE if (folder / name).exists())
+        for events in (folder / EVENTS, folder / LATER / EVENTS):
+            if events.is_dir():
+                paths += sorted(events.iterdir())
+        if checkpoints and record is not None and record.test is not None and record.test.checkpoint_sha256 is not None:
+            path = checkpoint_path(folder, record.test.trial)
+            if path.exists():
+                paths.append(path)
     for path in paths:
         try:
             with regular(path):
@@ -67,17 +74,6 @@ def result_files(results: Path, by_folder: Executions, *, checkpoints: bool) -> 
         except OSError as error:
             raise ResultsError(f"{path} cannot be bundled: {error.strerror}; replace or remove it") from error
     return {f"{RESULTS}/{path.relative_to(results).as_posix()}": path for path in paths}
-
-
-def _of_execution(folder: Path, record: RunRecord | None, checkpoints: bool) -> Iterator[Path]:
-    yield from (folder / name for name in SINGLE if (folder / name).exists())
-    for events in (folder / EVENTS, folder / LATER / EVENTS):
-        if events.is_dir():
-            yield from sorted(events.iterdir())
-    if checkpoints and record is not None and record.test is not None and record.test.checkpoint_sha256 is not None:
-        path = checkpoint_path(folder, record.test.trial)
-        if path.exists():
-            yield path
 
 
 def data_of(by_folder: Executions) -> list[dict[str, Any]]:

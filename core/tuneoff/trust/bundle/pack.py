@@ -187,9 +187,12 @@ def check_no_secrets(contents: Mapping[str, Content], environment: Mapping[str, 
     for path, content in contents.items():
         if path.endswith(".safetensors"):  # numbers
             continue
-        secret = next(filter(None, (_secret_in(piece, secrets) for piece in _pieces(content))), None)
-        if secret is not None:
-            raise ResultsError(f"{path} holds {secret}; a bundle is for others: remove it from the experiment and run again")
+        for piece in _pieces(content):
+            held = [f"the value of the environment variable {name}" for name, value in secrets.items() if value in piece]
+            if _PASSWORD.search(piece):
+                held.append("an address with a password")
+            if held:
+                raise ResultsError(f"{path} holds {held[0]}; a bundle is for others: remove it from the experiment and run again")
 
 
 def _pieces(content: Content) -> Iterator[bytes]:
@@ -202,10 +205,3 @@ def _pieces(content: Content) -> Iterator[bytes]:
         while part := file.read(PIECE):
             yield tail + part
             tail = (tail + part)[-OVERLAP:]
-
-
-def _secret_in(content: bytes, secrets: Mapping[str, bytes]) -> str | None:
-    for name, value in secrets.items():
-        if value in content:
-            return f"the value of the environment variable {name}"
-    return "an address with a password" if _PASSWORD.search(content) else None

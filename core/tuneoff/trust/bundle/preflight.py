@@ -69,10 +69,16 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
     here["versions"] = {name: here["versions"].get(name) or installed_version(name) for name in packages}
     no_data: dict[str, str] = {}
     rows = [*_verified(bundle), _seeds(bundle, runs, seed)]
-    for key, workload in _distinct_workloads(runs).items():
+    preloaded: set[str] = set()
+    workloads = {workload_key(run.spec.experiment.workload): run.spec.experiment.workload for run in runs}
+    for key, workload in workloads.items():
         records = [bundle.records[run.run_id] for run in runs if workload_key(run.spec.experiment.workload) == key]
         rows += _workload_rows(workload, records, no_data)
-    preloaded = {DISTRIBUTIONS.get(module, module) for module in _preloaded(runs)}
+        try:
+            modules = {name.partition(".")[0] for name in workload_of(workload).preload}
+            preloaded |= {DISTRIBUTIONS.get(module, module) for module in modules}
+        except TuneoffError:
+            preloaded |= OWN_RESULT  # unknown: any may count
     levels: dict[str, Level] = {**dict.fromkeys(OWN_RESULT & preloaded, "numerics"), **dict.fromkeys(frameworks, "identity")}
     return Preflight(
         rows=(*rows, *compare_environments(recorded, [here], levels)),
@@ -155,17 +161,3 @@ def _data(records: Sequence[RunRecord]) -> dict[str, str]:
         if isinstance(data, Mapping):
             return dict(data.get("sha256") or {})
     return {}
-
-
-def _preloaded(runs: Sequence[PlannedRun]) -> frozenset[str]:
-    modules: set[str] = set()
-    for workload in _distinct_workloads(runs).values():
-        try:
-            modules |= {name.partition(".")[0] for name in workload_of(workload).preload}
-        except TuneoffError:
-            return frozenset(OWN_RESULT)  # unknown: any may count
-    return frozenset(modules)
-
-
-def _distinct_workloads(runs: Sequence[PlannedRun]) -> dict[str, WorkloadSpec]:
-    return {workload_key(run.spec.experiment.workload): run.spec.experiment.workload for run in runs}

@@ -53,7 +53,9 @@ def all_listeners() -> set[ListeningSocket]:
             fields = line.split()
             if fields[3] == LISTEN:
                 address, _, port = fields[1].partition(":")
-                listeners.add(ListeningSocket(inode=fields[9], address=_decoded(address), port=int(port, 16)))
+                words = [bytes.fromhex(address[start : start + 8])[::-1] for start in range(0, len(address), 8)]  # little-endian
+                text = str(ipaddress.ip_address(b"".join(words)))
+                listeners.add(ListeningSocket(inode=fields[9], address=text, port=int(port, 16)))
     return listeners
 
 
@@ -69,12 +71,6 @@ def listeners_of(pids: Iterable[int]) -> set[ListeningSocket]:
         except OSError:  # it ended meanwhile
             continue
     return {listener for listener in all_listeners() if listener.inode in held}
-
-
-def _decoded(address: str) -> str:
-    """Return an address of /proc/net: words of four bytes, each in the order of a little-endian machine."""
-    words = [bytes.fromhex(address[start : start + 8])[::-1] for start in range(0, len(address), 8)]
-    return str(ipaddress.ip_address(b"".join(words)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from tuneoff.base.files import odd_entries, open_regular, read_json, read_regular
 from tuneoff.base.layout import BEST_CONFIGURATION, END, EVENTS, FRAMEWORK, RECORD, SAMPLES, TEST_RESULT
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.derived import Derived, derive_folder
 from tuneoff.record.end import ExecutionEnd, broken_seals, key_of, read_end, read_spec
 from tuneoff.record.endings import IN_NO_EVENT
@@ -77,7 +76,7 @@ def _verify(folder: Path, expected: PlanExpectation, outcome: VerifiedExecution)
     try:
         for seal in broken_seals(folder, end.sealed):
             outcome.add("seal", seal.name, seal.problem)
-        derivation = _derive(folder, _specification(folder, outcome), end, expected, outcome)
+        derivation = _derive(folder, end, expected, outcome)
     except ResultsError as error:
         outcome.add("file", "", str(error).replace(f"{folder}/", ""))
     except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
@@ -116,20 +115,12 @@ def _end(folder: Path, content: bytes, outcome: VerifiedExecution) -> ExecutionE
     return None
 
 
-def _specification(folder: Path, outcome: VerifiedExecution) -> RunSpec:
-    """Return the specification of an execution, held to the run's identity."""
-    spec = read_spec(folder)
+def _derive(folder: Path, end: ExecutionEnd, expected: PlanExpectation, outcome: VerifiedExecution) -> tuple[WatchedLog, Derived]:
+    """Derive the record. A ruling that the events alone do not come to must stand among them: its supervisor wrote it down."""
+    spec, log = read_spec(folder), WatchedLog(folder / EVENTS)
     if outcome.run_id != spec.run_id:
         text = f"its specification has {spec.run_id}, but it lies in the folder of {outcome.run_id}"
         outcome.add("plan", "run_id", text, outcome.run_id, spec.run_id)
-    return spec
-
-
-def _derive(
-    folder: Path, spec: RunSpec, end: ExecutionEnd, expected: PlanExpectation, outcome: VerifiedExecution
-) -> tuple[WatchedLog, Derived]:
-    """Derive the record. A ruling that the events alone do not come to must stand among them: its supervisor wrote it down."""
-    log = WatchedLog(folder / EVENTS)
     if expected.emulated not in (None, end.emulated):
         text = f"stated {end.emulated}, the plan has {expected.emulated}"
         outcome.add("plan", "emulated", text, end.emulated, expected.emulated)

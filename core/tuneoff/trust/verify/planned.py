@@ -70,7 +70,12 @@ def check_plan(results: Path) -> PlanFindings:
 
 def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
     """Read the plan with the ids that its specifications have, write it anew, and compare."""
-    runs = [{**entry, "run_id": _own_id(number, entry["spec"])} for number, entry in enumerate(data["runs"], start=1)]
+    runs = []
+    for number, entry in enumerate(data["runs"], start=1):
+        try:
+            runs.append({**entry, "run_id": run_spec_from_json(entry["spec"]).run_id})
+        except ExperimentError as error:
+            raise ResultsError(f"runs[#{number}]: {error}") from error
     plan = Plan.from_json({**data, "runs": runs})
     anew = json.loads(json.dumps(plan.to_json()))
     findings.is_read = True
@@ -84,13 +89,6 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
     _check_places(plan, findings)
     for difference in differences(dict(data), anew):
         findings.add("plan", difference.path, difference.text, difference.stored, difference.recomputed)
-
-
-def _own_id(number: int, spec: Any) -> str:
-    try:
-        return run_spec_from_json(spec).run_id
-    except ExperimentError as error:
-        raise ResultsError(f"runs[#{number}]: {error}") from error
 
 
 def _check_frozen(plan: Plan, findings: PlanFindings) -> None:

@@ -223,7 +223,16 @@ def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_end
 
     A killed command leaves one, which the next command on the folder ends; any other had its end removed.
     """
-    outcomes = [_without_record(folder, where) for folder, where in bare]
+    outcomes = []
+    for folder, where in bare:
+        outcome = VerifiedExecution(where=where, run_id=folder.parent.name, execution_id=folder.name)
+        try:
+            names = os.listdir(folder)
+            has_events = EVENTS in names and any(name.endswith(SUFFIX) for name in os.listdir(folder / EVENTS))
+            outcome.is_empty = not has_events
+        except OSError as error:
+            outcome.add("file", "", f"cannot be read: {error.strerror}")
+        outcomes.append(outcome)
     cut = [outcome for outcome in outcomes if not outcome.problems and not outcome.is_empty]
     for outcome in outcomes:
         if outcome.problems:
@@ -239,17 +248,6 @@ def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_end
             text = f"is missing: its command was killed (`--resume` ends it), or {END} was removed"
             outcome.add("file", END, text)
     return outcomes
-
-
-def _without_record(folder: Path, where: str) -> VerifiedExecution:
-    outcome = VerifiedExecution(where=where, run_id=folder.parent.name, execution_id=folder.name)
-    try:
-        names = os.listdir(folder)
-        has_events = EVENTS in names and any(name.endswith(SUFFIX) for name in os.listdir(folder / EVENTS))
-        outcome.is_empty = not has_events
-    except OSError as error:
-        outcome.add("file", "", f"cannot be read: {error.strerror}")
-    return outcome
 
 
 def _size(folder: Path) -> int:

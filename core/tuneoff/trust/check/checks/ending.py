@@ -29,24 +29,18 @@ def _in_time(evidence: AdapterEvidence) -> Finding:
         return not_tested("no trial completed before the run ended, so it was not interrupted")
     problems = [] if run.record.status == "interrupted" else [f"the run is {run.record.status}: {run.record.reason}"]
     stopped = min((event.t for event in run.of(schema.RunStopped)), default=None)
-    began = [event.t for event in run.of(schema.StepStarted) if event.step == "undeploy"]
-    if stopped is None or not began:
+    steps = [(process, event) for process, event in run.events if isinstance(event, schema.StepStarted)]
+    calls = [(process, event.t) for process, event in steps if event.step == "undeploy"]
+    if stopped is None or not calls:
         problems.append("undeploy was not called")
-    elif len(run.record.coordinators) > 1 and not _was_entered(run):
+    elif len(run.record.coordinators) > 1 and all(process is not steps[0][0] for process, _ in calls):
+        # one that was killed in undeploy is the matter of undeploy.in-time
         problems.append("the coordinator did not leave its step when it was asked to, and was killed")
-    elif (min(began) - stopped) / 1e9 > LEAVE_SECONDS:
-        problems.append(f"undeploy began {(min(began) - stopped) / 1e9:.1f} s after Ctrl-C, more than {LEAVE_SECONDS:g} s")
+    elif (seconds := (min(t for _, t in calls) - stopped) / 1e9) > LEAVE_SECONDS:
+        problems.append(f"undeploy began {seconds:.1f} s after Ctrl-C, more than {LEAVE_SECONDS:g} s")
     if run.end_seconds > SECONDS:
         problems.append(f"it took {run.end_seconds:.1f} s, more than {SECONDS:g} s")
     return judged(problems, f"{run.end_seconds:.1f} s")
-
-
-def _was_entered(run: FinishedRun) -> bool:
-    """Tell whether the first coordinator called undeploy itself: that it was killed in it is the matter of undeploy.in-time."""
-    first = next(process for process, event in run.events if isinstance(event, schema.StepStarted))
-    return any(
-        process is first and isinstance(event, schema.StepStarted) and event.step == "undeploy" for process, event in run.events
-    )
 
 
 @run_check(

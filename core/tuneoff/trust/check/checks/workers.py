@@ -45,22 +45,21 @@ def _at_most(run: FinishedRun) -> Iterator[str]:
 )
 def _all_used(evidence: AdapterEvidence) -> Finding:
     """One run suffices: a worker may come late, and a run may end before it does."""
-    usage = [(_most_at_once(run), run.experiment.workers.count, run.name) for run in evidence.some(*WORKING)]
+    usage = []
+    for run in evidence.some(*WORKING):
+        spans = [
+            (attempt.started_ns, attempt.ended_ns)
+            for trial in run.record.trials
+            for attempt in trial.attempts
+            if attempt.started_ns is not None and attempt.ended_ns is not None
+        ]
+        most = max((sum(start <= moment < end for start, end in spans) for moment, _ in spans), default=0)
+        usage.append((most, run.experiment.workers.count, run.name))
     if any(most >= count for most, count, _ in usage):
         return judged([])
     return judged(
         f"{name}: at most {most} of {count} workers had a trial at once, though there was work" for most, count, name in usage
     )
-
-
-def _most_at_once(run: FinishedRun) -> int:
-    spans = [
-        (attempt.started_ns, attempt.ended_ns)
-        for trial in run.record.trials
-        for attempt in trial.attempts
-        if attempt.started_ns is not None and attempt.ended_ns is not None
-    ]
-    return max((sum(start <= moment < end for start, end in spans) for moment, _ in spans), default=0)
 
 
 @check(
