@@ -152,23 +152,19 @@ class TrialReconciler:
                 self._store.record_event(trial, "Normal", "JobDeleted", f"Job {name} has been deleted")
             return None
         if job is None and not is_over:
-            job = self._create_job(trial)
+            new = copied(trial["spec"]["runSpec"])
+            new["metadata"]["ownerReferences"] = owned_by(trial)
+            try:
+                job = self._store.create(JOBS, new, namespace)
+            except StatusError as error:
+                raise ReconcileError(error.message) from error
+            self._store.record_event(trial, "Normal", "JobCreated", f"Job {new['metadata']['name']} has been created")
         if job is None or (has_condition(trial, *_ENDS) and not has_condition(trial, "EarlyStopped")):
             return None
         return self._follow(trial, job)
 
     def forget(self, key: Key) -> None:
         """Nothing is kept for Trials."""
-
-    def _create_job(self, trial: Object) -> Object:
-        job = copied(trial["spec"]["runSpec"])
-        job["metadata"]["ownerReferences"] = owned_by(trial)
-        try:
-            created = self._store.create(JOBS, job, trial["metadata"]["namespace"])
-        except StatusError as error:
-            raise ReconcileError(error.message) from error
-        self._store.record_event(trial, "Normal", "JobCreated", f"Job {job['metadata']['name']} has been created")
-        return created
 
     def _follow(self, trial: Object, job: Object) -> float | None:
         """Write what the Job's state means for the Trial."""

@@ -252,7 +252,7 @@ class MultivariateTpe:
         self._seed = seed
         self._settings = {"n_startup_trials": 10, "n_ei_candidates": 24, **{name: int(text) for name, text in settings.items()}}
         self._numbers: dict[Any, list[int]] = {}  # of the study's trials, by configuration
-        self._told: set[str] = set()
+        self._evaluated: set[str] = set()
         self._study = optuna.create_study(sampler=self._sampler(0), direction=direction)
         self._distributions = {parameter.name: distribution_of(parameter) for parameter in parameters}
         parse = {parameter.name: {"int": int, "double": float}.get(parameter.type, str) for parameter in parameters}
@@ -268,12 +268,12 @@ class MultivariateTpe:
             ValueError: a result belongs to no suggestion.
         """
         for result in results:
-            if result.name not in self._told:
+            if result.name not in self._evaluated:
                 numbers = self._numbers.get(frozenset(result.configuration.items()))
                 if not numbers:
                     raise ValueError("An unknown trial has been passed in the GetSuggestion request.")
                 self._study.tell(numbers.pop(0), result.value)
-                self._told.add(result.name)
+                self._evaluated.add(result.name)
         self._study.sampler = self._sampler(derived(self._seed, "multivariate-tpe", index, bits=32))
         return self._ask()
 

@@ -127,7 +127,17 @@ class Command(Workload):
         if self._process is None or self._program is None:
             return
         if self._process.returncode is None:
-            self._let_end(self._program)
+            program = self._program
+            # its end: by itself, if it has trained all its epochs and trains no further, else by SIGTERM
+            if self._trained >= self.planned_epochs > 0:
+                program.waits_until(_END_SECONDS)
+                if not self._reaches_an_epoch() and not program.has_ended():
+                    print(f"the program did not end within {_END_SECONDS:g} s after its last epoch: it is stopped", flush=True)
+            if not program.has_ended():
+                os.killpg(self._process.pid, signal.SIGTERM)
+                program.waits_until(_STOP_SECONDS)
+                while self._reaches_an_epoch():
+                    pass
             self._end()
         self._output.close()
         if self._reader is not None:
@@ -146,19 +156,6 @@ class Command(Workload):
             self._last = text or self._last
             self._nearest = _nearer(text, self._nearest, self.objective)
         return False
-
-    def _let_end(self, program: _UntilItsEnd) -> None:
-        """Wait a moment for its end: by itself, if it has trained all its epochs and trains no further, else by SIGTERM."""
-        assert self._process is not None
-        if self._trained >= self.planned_epochs > 0:
-            program.waits_until(_END_SECONDS)
-            if not self._reaches_an_epoch() and not program.has_ended():
-                print(f"the program did not end within {_END_SECONDS:g} s after its last epoch: it is stopped", flush=True)
-        if not program.has_ended():
-            os.killpg(self._process.pid, signal.SIGTERM)
-            program.waits_until(_STOP_SECONDS)
-            while self._reaches_an_epoch():
-                pass
 
     def _end(self) -> int:
         """Kill what is left of it, and return its exit code."""

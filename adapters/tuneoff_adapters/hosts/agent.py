@@ -57,7 +57,7 @@ class Agent:
                     raise
                 self._folder = opened
         self.lost_ns = int(lost_seconds * clock.NANOSECONDS)
-        threading.Thread(target=self._end_asked, name="kills", daemon=True).start()
+        threading.Thread(target=self._kill_requested, name="kills", daemon=True).start()
 
     def probe(self, package: str, modules: Sequence[str]) -> dict[str, Any]:
         """Return what is installed: the versions of Python and of a package, tuneoff's code, which modules are missing, the
@@ -111,7 +111,7 @@ class Agent:
             return []
         return clean(self._execution_id, self._folder)
 
-    def _end_asked(self) -> None:
+    def _kill_requested(self) -> None:
         """Kill the processes here that the supervisor asks for, and tell it which have too much memory.
 
         The shared folder may stall for as long as it wants.

@@ -192,7 +192,12 @@ class Contact:
         width_ns, offset_ns, boot_id, own_ns = reading
         if boot_id == clock.boot_id():
             return
-        ahead_ns, stated = offset_ns + self._wall_ns(), self._stated.get(boot_id)
+        assert self.context.events.path is not None
+        with self.context.events.path.open("rb") as file:
+            header = read_header(file.readline(), str(self.context.events.path))
+        # the anchors turn this process's monotonic readings into the wall-clock time of its own events
+        ahead_ns = offset_ns + header.anchor_wall_ns - header.anchor_monotonic_ns
+        stated = self._stated.get(boot_id)
         if stated is None:
             if seen.is_late:
                 width_ns += 2 * abs(own_ns - ahead_ns)
@@ -216,13 +221,6 @@ class Contact:
             f"run ends itself {self.lost_seconds:g} s after it last heard from here",
         )
         self.lost(seen.node)
-
-    def _wall_ns(self) -> int:
-        """Return what turns this process's monotonic readings into the wall-clock time of its own events."""
-        assert self.context.events.path is not None
-        with self.context.events.path.open("rb") as file:
-            header = read_header(file.readline(), str(self.context.events.path))
-        return header.anchor_wall_ns - header.anchor_monotonic_ns
 
     def end(self, seconds: float = CLEAN_SECONDS) -> list[str]:
         """Clean every host that answers, let all go, and return what is left on them."""

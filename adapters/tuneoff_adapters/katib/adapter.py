@@ -81,7 +81,7 @@ class KatibAdapter(ClusterAdapter):
         if self._server is not None:
             self._server.start()
         needs = katib_needs(katib_options(spec), is_listed=spec.experiment.sampler.name in LISTED)
-        self._make_place(plan, needs, True, lambda: config_map_manifest(plan))
+        self._deploy_config_map(plan, needs, True, lambda: config_map_manifest(plan))
 
     def setup(self) -> None:
         """Submit the Experiment; ends when Katib has made its first trial."""
@@ -135,13 +135,13 @@ class KatibAdapter(ClusterAdapter):
     def _remove(self) -> None:
         from tuneoff.base.clock import NANOSECONDS
         from tuneoff_adapters.katib.plan import katib_plan
-        from tuneoff_adapters.kubernetes.create import made_by
+        from tuneoff_adapters.kubernetes.create import objects_of
         from tuneoff_adapters.kubernetes.removal import remove
 
         plan, options = katib_plan(self.context), katib_options(self.context.spec)
         connection = self._connection or self._connect()
         within_seconds = max(REMOVAL_SHARE * self.undeploy_seconds - STARTING_SECONDS, STARTING_SECONDS)
-        removal = remove(connection, made_by(plan), within_seconds, options.katib_namespace)
+        removal = remove(connection, objects_of(plan), within_seconds, options.katib_namespace)
         duration_ns = int(removal.experiment_seconds * NANOSECONDS)
         self.context.events.write("stage", name="remove_experiment", duration_ns=duration_ns)
         connection.close()

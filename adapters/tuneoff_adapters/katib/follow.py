@@ -115,7 +115,13 @@ class Follower(PodFollower[FollowedTrial]):
     def take_seen(self, resource: ApiResource, kind: str, obj: Object, t: int) -> None:
         if resource is EXPERIMENTS:
             if name_of(obj) == self._plan.experiment:
-                self._take_experiment(kind, obj, t)
+                if self.experiment is None:
+                    self.book.take_experiment(obj, t)
+                self.experiment = obj
+                if kind == "DELETED" and not self._is_cut:
+                    self._fail(StepError(f"experiment {self._plan.experiment} was deleted by someone else; run it again"))
+                elif has(obj, "Failed"):
+                    self._sources.wake()  # the suggestion knows why
         elif resource is TRIALS:
             trial = self.book.take_trial(kind, obj, t)
             if trial is not None:
@@ -160,15 +166,6 @@ class Follower(PodFollower[FollowedTrial]):
         if name in self.book.over_budget and name not in self._awaited:
             for pod in self.book.pods_of(name):
                 self._sources.delete(PODS, name_of(pod))
-
-    def _take_experiment(self, kind: str, experiment: Object, t: int) -> None:
-        if self.experiment is None:
-            self.book.take_experiment(experiment, t)
-        self.experiment = experiment
-        if kind == "DELETED" and not self._is_cut:
-            self._fail(StepError(f"experiment {self._plan.experiment} was deleted by someone else; run it again"))
-        elif has(experiment, "Failed"):
-            self._sources.wake()  # the suggestion knows why
 
     def _take_line(self, pod: FollowedTrial, line: bytes, t: int) -> None:
         self.book.take_line(pod, line, t)

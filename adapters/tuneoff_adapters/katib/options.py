@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff_adapters.kubernetes.options import TIMES, ClusterOptions, cluster_options, given_options
+from tuneoff_adapters.kubernetes.options import TIMES, ClusterOptions, checked_options, cluster_options
 
 EMULATED = "emulated"
 
@@ -26,7 +26,7 @@ def katib_options(spec: RunSpec) -> KatibOptions:
     """
     if spec.platform != EMULATED:
         return cluster_options(spec, KatibOptions)
-    values = given_options(spec, KatibOptions)
+    values = checked_options(spec, KatibOptions)
     meaningless = sorted(set(values) - set(TIMES))
     if meaningless:
         raise ExperimentError(

@@ -60,7 +60,7 @@ class EmulatedServer:
     @property
     def is_running(self) -> bool:
         """Whether it can be used: its process lives, and this one started it. One that another process started ends with that."""
-        return self._own() is not None
+        return self._started_here() is not None
 
     def start(self) -> Path:
         """Start it, unless this process did; return its kubeconfig once it serves.
@@ -71,7 +71,7 @@ class EmulatedServer:
             InfrastructureError: it ended, or is not ready in time.
         """
         deadline = time.monotonic() + self._ready_seconds
-        self._pid = self._own()
+        self._pid = self._started_here()
         if self._pid is None:
             self.end()
             self.folder.mkdir(mode=0o700, exist_ok=True)  # whatever the umask: pods' commands are kept there
@@ -142,7 +142,7 @@ class EmulatedServer:
         self._pid = self._process.pid
         _launched.add(self._pid)
 
-    def _own(self) -> int | None:
+    def _started_here(self) -> int | None:
         return next((pid for pid in self._running() if pid in _launched), None)
 
     def _running(self) -> list[int]:

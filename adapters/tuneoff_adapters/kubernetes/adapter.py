@@ -36,11 +36,11 @@ class ClusterAdapter(Adapter):
         """A file that is there while something of this run may be in the cluster; made before it."""
         return self.context.outside
 
-    def _make_place(self, plan: PodPlan, needs: Needs, has_experiment: bool, content: Callable[[], Object]) -> Object:
+    def _deploy_config_map(self, plan: PodPlan, needs: Needs, has_experiment: bool, content: Callable[[], Object]) -> Object:
         """Reach the API server, check that it can take a run, and make what its pods read; return that config map."""
         from tuneoff_adapters.kubernetes.checks import reach
-        from tuneoff_adapters.kubernetes.create import made_by, make_place
-        from tuneoff_adapters.kubernetes.removal import left_text
+        from tuneoff_adapters.kubernetes.create import create_config_map, objects_of
+        from tuneoff_adapters.kubernetes.removal import leftover_text
 
         self._connection, cluster = reach(self._connect, needs, plan.namespace)
         versions = {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
@@ -48,8 +48,8 @@ class ClusterAdapter(Adapter):
         emulated = next((text for text in (cluster.server_version, cluster.katib_image) if text and "emulated" in text), None)
         if self._outside == self.context.outside and emulated is not None:
             self.context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {emulated}")
-        self._outside.write_text(left_text(made_by(plan, has_experiment), self._connection.host) + "\n")
-        return make_place(self._connection, plan, content())
+        self._outside.write_text(leftover_text(objects_of(plan, has_experiment), self._connection.host) + "\n")
+        return create_config_map(self._connection, plan, content())
 
     def test(self, best: Best) -> None:
         """Score the checkpoint that the best trial passed out through its pod's log."""

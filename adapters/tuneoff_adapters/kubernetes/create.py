@@ -17,7 +17,7 @@ from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAME
 TERMINATING = "because it is being terminated"  # the API server's words; the status is 403
 
 
-def made_by(plan: PodPlan, has_experiment: bool = True) -> RunObjects:
+def objects_of(plan: PodPlan, has_experiment: bool = True) -> RunObjects:
     """Return what an execution makes, by name."""
     return RunObjects(
         namespace=plan.namespace,
@@ -29,7 +29,7 @@ def made_by(plan: PodPlan, has_experiment: bool = True) -> RunObjects:
     )
 
 
-def make_place(connection: Connection, plan: PodPlan, config_map: Object) -> Object:
+def create_config_map(connection: Connection, plan: PodPlan, config_map: Object) -> Object:
     """Make the namespace, unless one is given, and the config map; return that as the server keeps it.
 
     Raises:

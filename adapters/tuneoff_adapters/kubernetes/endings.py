@@ -84,7 +84,7 @@ def ending_of(
         # Katib's shell makes one exit code of all, also of SIGKILL. What the workload does wrong, the trial itself has told.
         cause = f"pod {name_of(pod or {})}: training ended with an unknown exit code (Katib's early stopping hides it)"
         blamed: Charged = "user" if lacking(last_line) else "infrastructure"
-        return PodEnding(state="failed", cause=cause + _told(last_line), charged=blamed)
+        return PodEnding(state="failed", cause=cause + _last_words(last_line), charged=blamed)
     code = _exit_code(ended)
     cause = f"pod {name_of(pod or {})}: training {how_ended(code)}"
     if not is_own_end(code):
@@ -93,7 +93,7 @@ def ending_of(
         cause += ", but its log has no end: lines of it are missing"
         return PodEnding(state="failed", cause=cause, charged="infrastructure", exit_code=code)
     if epochs == 0:
-        cause += _told(last_line)
+        cause += _last_words(last_line)
     charged: Charged = "user" if epochs == 0 and lacking(last_line) else "workload"
     return PodEnding(state="failed", cause=cause, charged=charged, exit_code=code)
 
@@ -118,7 +118,7 @@ def _rules(trial: Object | None) -> list[Object]:
     return ((trial or {}).get("spec") or {}).get("earlyStoppingRules") or []
 
 
-def _told(last_line: str) -> str:
+def _last_words(last_line: str) -> str:
     if (problem := lacking(last_line)) is not None:
         return f"; {problem}"
     return f"; its last line: {one_line(last_line)[:200]}" if last_line else ""

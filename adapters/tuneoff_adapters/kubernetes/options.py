@@ -64,7 +64,7 @@ def cluster_options(spec: RunSpec, kind: type[_Options]) -> _Options:
     Raises:
         ExperimentError: an option is unknown, has a wrong value, or is missing.
     """
-    values = given_options(spec, kind)
+    values = checked_options(spec, kind)
     if "image" not in values:
         raise ExperimentError(
             "platform 'kubernetes' needs option `image`: the trials' image, e.g. registry.example/tuneoff@sha256:..."
@@ -78,7 +78,7 @@ def cluster_options(spec: RunSpec, kind: type[_Options]) -> _Options:
     return kind(**values)
 
 
-def given_options(spec: RunSpec, kind: type[ClusterOptions]) -> dict[str, Any]:
+def checked_options(spec: RunSpec, kind: type[ClusterOptions]) -> dict[str, Any]:
     """Return the checked values of the options that a run gives; `kind` has their names.
 
     Raises:

@@ -70,7 +70,7 @@ class OnClusters(ClusterAdapter, RemotePool):
         context, options, plan = self.context, self._cluster_options, self._pod_plan
         needs = Needs(is_own_namespace=plan.is_own_namespace, rights=rights_of(options, POOL_RIGHTS))
         work = packed((target, arguments, tuple(preload), plan.checkpoint_bytes, plan.code))
-        owner = self._make_place(plan, needs, False, lambda: config_map(plan, {WORKER_KEY: work}))
+        owner = self._deploy_config_map(plan, needs, False, lambda: config_map(plan, {WORKER_KEY: work}))
         assert self._connection is not None
         self._follower = pool = PodPool(
             context,
@@ -93,12 +93,12 @@ class OnClusters(ClusterAdapter, RemotePool):
             self._remove()
 
     def _remove(self) -> None:
-        from tuneoff_adapters.kubernetes.create import made_by
+        from tuneoff_adapters.kubernetes.create import objects_of
         from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
         from tuneoff_adapters.kubernetes.removal import remove
 
         connection = self._connection or self._connect()
-        objects, seconds = made_by(self._pod_plan, has_experiment=False), REMOVAL_SHARE * self.undeploy_seconds
+        objects, seconds = objects_of(self._pod_plan, has_experiment=False), REMOVAL_SHARE * self.undeploy_seconds
         answers = at_once({"pods": lambda: remove(connection, objects, seconds), "besides": self.forget}, self.undeploy_seconds)
         for answer in answers.values():
             value(answer)

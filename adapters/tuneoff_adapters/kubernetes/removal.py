@@ -154,7 +154,7 @@ def remove(
     return Removal(experiment_seconds=experiment_seconds, total_seconds=time.monotonic() - start)
 
 
-def left_text(objects: RunObjects, host: str) -> str:
+def leftover_text(objects: RunObjects, host: str) -> str:
     """Return what the user is told where un-deploy has not come to its end, in one line."""
     return (
         f"{objects.text} and {_whereabouts(objects)} at {host}; "
@@ -168,7 +168,7 @@ class _Removing:
         self._namespace = objects.namespace
         self._is_taken = False  # somebody else's experiment has our name, and children that are called after it
         self._kinds = objects.children
-        self._left = list(self._kinds)  # kinds of which something was there when last seen
+        self._remaining = list(self._kinds)  # kinds of which something was there when last seen
         self._rest: tuple[ApiResource, str, str | None] = (NAMESPACES, objects.namespace, None)
         if not objects.is_own_namespace:
             self._rest = (CONFIG_MAPS, objects.config_map, objects.namespace)
@@ -208,7 +208,7 @@ class _Removing:
         deadline, pause, requests = self._start + self._within, FIRST_PAUSE, self._patient.requests
         while not is_gone():
             if time.monotonic() + pause > deadline:
-                raise StepError(self._told())
+                raise StepError(self._stuck_text())
             time.sleep(pause)
             requests, before = self._patient.requests, requests
             pause = min(2 * pause, (requests - before) * LONGEST_PAUSE)
@@ -217,9 +217,9 @@ class _Removing:
         """Tell whether the experiment is gone with all its children."""
         if self._find_experiment() is not None:
             return False
-        children = self._at_once({resource.plural: functools.partial(self._children, resource) for resource in self._left})
-        self._left = [resource for resource in self._left if value(children[resource.plural])]
-        return not self._left
+        children = self._at_once({resource.plural: functools.partial(self._children, resource) for resource in self._remaining})
+        self._remaining = [resource for resource in self._remaining if value(children[resource.plural])]
+        return not self._remaining
 
     def is_rest_gone(self) -> bool:
         return self._find_rest() is None
@@ -280,7 +280,7 @@ class _Removing:
                 raise
             return []  # most users may not list the whole cluster; their own namespace is gone, which was seen
 
-    def _told(self) -> str:
+    def _stuck_text(self) -> str:
         """Return one line on what does not go away."""
         objects = self._objects
         lists = {resource.plural: functools.partial(self._children, resource) for resource in self._kinds}

@@ -77,7 +77,7 @@ class Watch(Stream):
     ) -> None:
         super().__init__(connection, resource.path(namespace))
         self._resource, self._namespace, self._labels = resource, namespace, labels
-        self._known: dict[str, Object] = {}  # by uid
+        self._objects: dict[str, Object] = {}  # by uid
         self._has_news = False  # the last request brought a change
         self._version: str | None = None  # where to go on; None: list first
 
@@ -99,15 +99,15 @@ class Watch(Stream):
     def _listed(self) -> Iterator[tuple[Change, Object]]:
         objects, version = self._connection.listing(self._resource, self._namespace, self._labels)
         now = {_uid(obj): obj for obj in objects}
-        gone = [obj for uid, obj in self._known.items() if uid not in now]
-        changed = [(uid, obj) for uid, obj in now.items() if _version(obj) != _version(self._known.get(uid, {}))]
+        gone = [obj for uid, obj in self._objects.items() if uid not in now]
+        changed = [(uid, obj) for uid, obj in now.items() if _version(obj) != _version(self._objects.get(uid, {}))]
         self._version = version or "0"
         for obj in gone:
-            del self._known[_uid(obj)]
+            del self._objects[_uid(obj)]
             yield "DELETED", obj
         for uid, obj in changed:
-            change: Change = "MODIFIED" if uid in self._known else "ADDED"
-            self._known[uid] = obj
+            change: Change = "MODIFIED" if uid in self._objects else "ADDED"
+            self._objects[uid] = obj
             yield change, obj
 
     def _watched(self) -> Generator[tuple[Change, Object], None, bool]:
@@ -144,11 +144,11 @@ class Watch(Stream):
         self._has_news |= change != "BOOKMARK"
         uid = _uid(obj)
         if change == "DELETED":
-            self._known.pop(uid, None)
+            self._objects.pop(uid, None)
             yield "DELETED", obj
         elif change in ("ADDED", "MODIFIED"):
-            is_new = uid not in self._known
-            self._known[uid] = obj
+            is_new = uid not in self._objects
+            self._objects[uid] = obj
             yield "ADDED" if is_new else "MODIFIED", obj
 
 
@@ -200,7 +200,7 @@ class LogStream(Stream):
         self._container, self._is_over = container, is_over
         self.is_complete = False
         self.was_rotated = False
-        self._given = 0  # lines
+        self._delivered = 0  # lines
         self._first: bytes | None = None
         self._rest: list[bytes] = []  # after the last line's end
 
@@ -208,7 +208,7 @@ class LogStream(Stream):
         settle = self._connection.limits.settle
         wait = settle
         while not self._closed.is_set():
-            was_over, before = self._is_over(), self._given
+            was_over, before = self._is_over(), self._delivered
             try:
                 is_whole = yield from self._read(is_following=not was_over)
             except Missing:
@@ -225,7 +225,7 @@ class LogStream(Stream):
                 if rest := b"".join(self._rest):
                     yield rest
                 return
-            wait = settle if self._given > before else min(2 * wait, _LONGEST_WAIT)
+            wait = settle if self._delivered > before else min(2 * wait, _LONGEST_WAIT)
             self._await_end(wait if is_whole else self._connection.limits.pause)
 
     def _read(self, is_following: bool) -> Generator[bytes, None, bool]:
@@ -250,8 +250,8 @@ class LogStream(Stream):
                         if number == 0:
                             self._begin(line)
                         number += 1
-                        if number > self._given:
-                            self._given = number
+                        if number > self._delivered:
+                            self._delivered = number
                             yield line
             return True
         except NoAnswer:
@@ -261,7 +261,7 @@ class LogStream(Stream):
         """Find out by its first line whether this is the log that was read before."""
         if self._first is not None and first != self._first:
             self.was_rotated = True
-            self._given = 0
+            self._delivered = 0
         self._first = first
 
     def _await_end(self, seconds: float) -> None:

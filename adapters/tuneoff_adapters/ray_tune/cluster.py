@@ -141,7 +141,7 @@ class RayAddress:
     def __init__(self, context: RunContext) -> None:
         self._context, self._address = context, str(context.spec.options[ADDRESS])
         self._contact = Contact(context, None, host_options(context.spec.options).lost_seconds)
-        self._known: set[str] = set()
+        self._node_ids: set[str] = set()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -165,14 +165,14 @@ class RayAddress:
         self._contact.keep()
         self._thread = threading.Thread(target=self._look, name="late nodes", daemon=True)
         self._thread.start()
-        return {"environment": record, "address": self._address, "nodes": sorted(self._known)}
+        return {"environment": record, "address": self._address, "nodes": sorted(self._node_ids)}
 
     def _joined(self) -> list[tuple[str, str]]:
         """Return name and id of each node that is not known yet."""
         import ray
 
         alive = [(entry["NodeManagerAddress"], entry["NodeID"]) for entry in ray.nodes() if entry["Alive"]]
-        return [(name, node_id) for name, node_id in alive if node_id not in self._known]
+        return [(name, node_id) for name, node_id in alive if node_id not in self._node_ids]
 
     def _take_in(self, joined: list[tuple[str, str]], are_late: bool = False) -> list[AgentNode]:
         """Reach nodes at once.
@@ -180,7 +180,7 @@ class RayAddress:
         Raises:
             InfrastructureError: one of them cannot be reached.
         """
-        self._known.update(node_id for _, node_id in joined)
+        self._node_ids.update(node_id for _, node_id in joined)
         nodes: list[AgentNode] = [ActorNode(name, node_id) for name, node_id in joined]
         for problem in self._contact.add(nodes, are_late=are_late):
             raise InfrastructureError(problem)

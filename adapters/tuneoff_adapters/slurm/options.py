@@ -101,12 +101,12 @@ def refuse_slurm(spec: RunSpec, others: frozenset[str] = frozenset()) -> str | N
 
 def placement(spec: RunSpec) -> str:
     """Return one line on what is submitted."""
-    requested = asked_for(spec) | dict(sorted(slurm_options(spec).sbatch.items()))
+    requested = sbatch_flags(spec) | dict(sorted(slurm_options(spec).sbatch.items()))
     flags = (f"--{name}" if value is True else f"--{name}={value}" for name, value in requested.items())
     return f"submits {spec.experiment.workers.count} jobs to SLURM, a worker each: {' '.join(flags)}"
 
 
-def asked_for(spec: RunSpec) -> dict[str, str | int | bool]:
+def sbatch_flags(spec: RunSpec) -> dict[str, str | int | bool]:
     """Return what every job asks for by the experiment, and its minutes unless option `sbatch` says them, as flags of sbatch."""
     workers = spec.experiment.workers
     requested: dict[str, str | int | bool] = {"cpus-per-task": math.ceil(workers.cpus)}

@@ -30,7 +30,7 @@ from tuneoff_adapters.slurm import SLURM, jobs
 from tuneoff_adapters.slurm.channel import Channel, TamperedError
 from tuneoff_adapters.slurm.door import Door, JobNode
 from tuneoff_adapters.slurm.job import AGENT, Job
-from tuneoff_adapters.slurm.options import asked_for, slurm_options
+from tuneoff_adapters.slurm.options import sbatch_flags, slurm_options
 
 LOOK_SECONDS = 3.0  # between two looks at jobs that are waited for
 LAST_SECONDS = 2.0  # for what a worker said last, once it has ended
@@ -196,7 +196,7 @@ class SlurmPool(Pool):
     def _read(self, index: int, slot: _JobSlot, pipe: Channel) -> None:
         try:
             for content in pipe.messages():
-                self._queue.put((self._told, index, slot, pipe, pickle.loads(content)))
+                self._queue.put((self._take_message, index, slot, pipe, pickle.loads(content)))
         except TamperedError as error:
             self._tampered(f"{slot.host} (job {slot.job.job_id})", error)
 
@@ -209,7 +209,7 @@ class SlurmPool(Pool):
             "use a network on which nobody else can change it"
         ) from error
 
-    def _told(self, index: int, slot: _JobSlot, pipe: Channel, content: Any) -> None:
+    def _take_message(self, index: int, slot: _JobSlot, pipe: Channel, content: Any) -> None:
         if pipe is slot.pipe:  # else it came later than the end of its worker
             self._fruitless, slot.is_ready = 0, True
             self._news.append(content if isinstance(content, Ready) else Message(index, content))
@@ -316,7 +316,7 @@ def submit(context: RunContext, name: str, job: Job) -> Any:
     import submitit
 
     options = slurm_options(context.spec)
-    flags = {**asked_for(context.spec), **options.sbatch}
+    flags = {**sbatch_flags(context.spec), **options.sbatch}
     cpus = flags.pop("cpus-per-task")
     folder = context.work_dir / SLURM
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -238,7 +238,7 @@ class PrometheusApi:
             raise self._strange("the answer has no `data`")
         warnings = answer.get("warnings")  # not its `infos`: they are advice on the query
         for text in warnings if isinstance(warnings, list) else ():
-            self.warnings[self._told(str(text))] = None
+            self.warnings[self._redacted(str(text))] = None
         return data
 
     def _refused(self, code: int, content: bytes, location: str | None) -> MeterError:
@@ -256,7 +256,7 @@ class PrometheusApi:
             line = next(iter(content.decode(errors="replace").strip().splitlines()), "")[:200]
             reason = line if line and not line.lstrip().startswith("<") else "no reason is given"  # "<": a page
             way_out = "check that `url` is the server's root (what comes before /api/v1), and whether it is http or https"
-        return MeterError(f"Prometheus at {self.url} refused a query (HTTP {code}): {self._told(reason)}; {way_out}")
+        return MeterError(f"Prometheus at {self.url} refused a query (HTTP {code}): {self._redacted(reason)}; {way_out}")
 
     def _unreachable(self, reason: str) -> MeterError:
         way_out = "start it, correct `url`, or take another meter"
@@ -264,13 +264,13 @@ class PrometheusApi:
             way_out = "for an authority of your own export SSL_CERT_FILE=FILE with its certificates"
         elif "WRONG_VERSION_NUMBER" in reason or "record layer failure" in reason:
             way_out = "it speaks no https: give `url` with http"
-        return MeterError(f"Prometheus must be reachable at {self.url}, but: {self._told(reason)}; {way_out}")
+        return MeterError(f"Prometheus must be reachable at {self.url}, but: {self._redacted(reason)}; {way_out}")
 
     def _strange(self, what: str) -> MeterError:
-        problem = self._told(what)
+        problem = self._redacted(what)
         return MeterError(f"{self.url} must answer as Prometheus does, but {problem}; check that `url` is the server's root")
 
-    def _told(self, text: str) -> str:
+    def _redacted(self, text: str) -> str:
         """Return others' text as one line without the secret, should a server or a proxy repeat it."""
         secret = self._authorization.partition(" ")[2]
         return " ".join((text.replace(secret, "***") if secret else text).split())[:600]

@@ -139,7 +139,7 @@ def cost_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> 
     if prices is None:
         names = (*(f"step.{step}" for step in PARTS), *WHOLE, *WHOLE.values())
         return {f"cost.{name}": _missing(evidence.accounting.prices_reason) for name in names}
-    values = _own(run, account, prices) if prices.premises == "own" else _rented(run, evidence, prices)
+    values = _own_premises(run, account, prices) if prices.premises == "own" else _rented(run, evidence, prices)
     completed = sum(trial.state == "completed" for trial in run.trials)
     for whole, share in WHOLE.items():
         job = values[f"cost.{whole}"]
@@ -207,7 +207,7 @@ def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, Met
     return values
 
 
-def _own(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, MetricValue]:
+def _own_premises(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, MetricValue]:
     """Return the tariff of the job's energy, and of each step's."""
     tariff = prices.usd_per_kwh
     reason = account.reason or account.job_reason

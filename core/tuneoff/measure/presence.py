@@ -81,26 +81,21 @@ def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
 
     A pool replaces a process that was killed at once, and its trial's end is known to when somebody looked.
     """
-    has_pods = any(item.attempt.process_role in IN_PODS for process in presence.processes for item in process.items)
-    grain_ns = POD_GRAIN_NS if has_pods else START_GRAIN_NS
+    attempts = [item.attempt for process in presence.processes for item in process.items]
+    ends = [(attempt.ended_ns, attempt.uncertainty_ns) for attempt in attempts if attempt.ended_ns is not None]
+    grain_ns = POD_GRAIN_NS if any(attempt.process_role in IN_PODS for attempt in attempts) else START_GRAIN_NS
     workers = run.run_spec().experiment.workers.count
     for name, intervals, what in (
         (CROWDED_FLAG, presence.crowded, f"more processes than the {workers} workers were present: they share the slots"),
         (DOUBLED_FLAG, presence.doubled, "trials overlapped on a slot while another was empty: its time is called idle"),
     ):
-        longer = [(start, end) for start, end in intervals if end - start > grain_ns]
-        lengths = [end - start for start, end in longer if end - start > grain_ns + _uncertainty_ns(presence, start, end)]
+        lengths = []
+        for start, end in intervals:
+            if end - start > grain_ns:
+                uncertainties = [uncertainty for ended, uncertainty in ends if start < ended <= end]
+                lengths += [end - start] if end - start > grain_ns + max(uncertainties, default=0) else []
         if lengths:
             yield FlagRecord(name=name, text=f"{what}, {sum(lengths) / 1e9:.3g} s together", count=len(lengths))
-
-
-def _uncertainty_ns(presence: Presence, start: int, end: int) -> int:
-    """Return the greatest uncertainty of the attempts' ends in a stretch of time."""
-    attempts = (item.attempt for process in presence.processes for item in process.items)
-    return max(
-        (attempt.uncertainty_ns for attempt in attempts if attempt.ended_ns is not None and start < attempt.ended_ns <= end),
-        default=0,
-    )
 
 
 def processes_of(run: RunRecord, slots: Mapping[int, Sequence[OnSlot]]) -> list[Present]:

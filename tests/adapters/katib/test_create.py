@@ -13,7 +13,7 @@ from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.create import made_by, make_place, submit
+from tuneoff_adapters.kubernetes.create import create_config_map, objects_of, submit
 from tuneoff_adapters.kubernetes.removal import remove
 
 TEAM = {"image": IMAGE, "namespace": "team"}
@@ -25,7 +25,7 @@ def plan(tmp_path: Path) -> KatibPlan:
 
 
 def make_all(connection: Connection, plan: KatibPlan) -> None:
-    make_place(connection, plan, config_map_manifest(plan))
+    create_config_map(connection, plan, config_map_manifest(plan))
     submit(connection, plan, experiment_manifest(plan))
 
 
@@ -42,7 +42,7 @@ def test_older_experiment_of_the_name_is_one_line_and_survives_undeploy(
     older = cluster.store.create(kinds.EXPERIMENTS, experiment(plan.experiment), "team")
     text = problem(to_cluster, plan)
     assert f"it is not of this run: experiments.kubeflow.org {plan.experiment} -n team; it stays" in text
-    remove(to_cluster, made_by(plan), 10.0)
+    remove(to_cluster, objects_of(plan), 10.0)
     assert cluster.store.get(kinds.EXPERIMENTS, plan.experiment, "team") == older
     assert not [item for item in cluster.store.list(kinds.CONFIG_MAPS, "team") if item["metadata"]["name"] == plan.config_map]
 
@@ -57,7 +57,7 @@ def test_older_object_of_the_first_name_is_one_line_and_survives_undeploy(
         kind, name, namespace = (kinds.CONFIG_MAPS, plan.config_map, "team")
     older = cluster.store.create(kind, {"metadata": {"name": name}}, namespace)
     assert f"it is not of this run: {kind.plural} {name}" in problem(to_cluster, plan)
-    remove(to_cluster, made_by(plan), 10.0)
+    remove(to_cluster, objects_of(plan), 10.0)
     assert cluster.store.get(kind, name, namespace) == older
 
 
@@ -69,7 +69,7 @@ def test_namespace_that_is_being_deleted_is_one_line(cluster: Served, to_cluster
 
 
 def test_namespace_that_begins_to_go_in_between_is_one_line(cluster: Served, to_cluster: Connection, plan: KatibPlan) -> None:
-    make_place(to_cluster, plan, config_map_manifest(plan))
+    create_config_map(to_cluster, plan, config_map_manifest(plan))
     held = {"metadata": {"name": "held", "finalizers": ["example.org/slow"]}}
     cluster.store.create(kinds.CONFIG_MAPS, held, "team")
     cluster.store.delete(kinds.NAMESPACES, "team")

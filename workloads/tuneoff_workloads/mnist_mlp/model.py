@@ -62,11 +62,6 @@ class Layer(NamedTuple):
     bias_gradient: Tensor
 
 
-def parameter_count(sizes: Sequence[int]) -> int:
-    """Return the length of a flat vector for layers `sizes[0]` - ... - `sizes[-1]`, with the padding between parameters."""
-    return sum(_aligned(inputs * units) + _aligned(units) for inputs, units in itertools.pairwise(sizes))
-
-
 def layer_views(flat: Tensor, sizes: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
     """Return weight and bias (units,) of each layer as views of a flat vector.
 
@@ -87,7 +82,8 @@ class Mlp:
 
     def __init__(self, sizes: Sequence[int], activation: Activation, dropout: float, seed: int, device: torch.device) -> None:
         """Build the layers `sizes[0]` - ... - `sizes[-1]`, uniform in +-1/sqrt(inputs) like those of `torch.nn.Linear`."""
-        flat, generator = torch.zeros(parameter_count(sizes)), torch.Generator().manual_seed(seed)
+        length = sum(_aligned(inputs * units) + _aligned(units) for inputs, units in itertools.pairwise(sizes))  # with padding
+        flat, generator = torch.zeros(length), torch.Generator().manual_seed(seed)
         for (weight, bias), inputs in zip(layer_views(flat, sizes), sizes, strict=False):
             bound = 1 / math.sqrt(inputs)
             weight.uniform_(-bound, bound, generator=generator)

@@ -67,7 +67,7 @@ def cpu_use(run: RunRecord, sampled: Sampled, *, is_modelled: bool = False) -> C
     An attempt that ended without a reading, and that no sampler saw, is unknown; by the model it goes on at its mean rate.
     """
     use = CpuUse()
-    known_around, extrapolated = True, 0
+    is_around_known, extrapolated = True, 0
     for name, items in attempts_by_process(run).items():
         curve = _CpuCurve(name, sampled, is_modelled)
         for key, attempt in items:
@@ -75,7 +75,7 @@ def cpu_use(run: RunRecord, sampled: Sampled, *, is_modelled: bool = False) -> C
             use.attempts[key] = []
         curve.finish()
         use.unknown.extend(curve.unknown)
-        known_around &= curve.is_whole
+        is_around_known &= curve.is_whole
         extrapolated += curve.extrapolated
         use.around[name] = _share_out(curve.points, _holders(items), use.attempts)
         for key in curve.unknown:
@@ -85,7 +85,7 @@ def cpu_use(run: RunRecord, sampled: Sampled, *, is_modelled: bool = False) -> C
         curve.begin(process.started_ns)
         curve.finish()
         use.around[process.process] = _share_out(curve.points, [], use.attempts)
-    return CpuUse(use.attempts, use.around, use.unknown, known_around, extrapolated)
+    return CpuUse(use.attempts, use.around, use.unknown, is_around_known, extrapolated)
 
 
 def _holders(items: Sequence[tuple[AttemptKey, AttemptRecord]]) -> list[Holder]:

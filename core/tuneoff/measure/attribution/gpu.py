@@ -29,7 +29,11 @@ def with_gpus(
     else by overhead. Processes that are not of the run are `others`, and so is a device on which no slot trains.
     """
     grid = grid_of(uses)
-    training = _busy_by_process(run)
+    training: Busy = defaultdict(list)
+    for key, attempt in started_attempts(run):
+        training[attempt.process or ""].extend((start, end, key) for start, end in busy(attempt))
+    for spans in training.values():
+        spans.sort()
     users = {domain: _users(samples, uses, domain) for domain in gpus}
     trained = trained_on_gpu(run)
     node, reasons = list(attributed.node) if attributed.node is not None else None, dict(attributed.reasons)
@@ -53,10 +57,10 @@ def with_gpus(
         reasons["trials"] = missing
         untrained = {key: pieces for key, pieces in attributed.attempts.items() if key not in trained}
         reasons.update(dict.fromkeys(("overhead", "idle", "outside"), missing))
-        return Attributed(attempts=untrained, parts=_left(attributed.parts, reasons), node=node, reasons=reasons)
+        return Attributed(attempts=untrained, parts=_attributable(attributed.parts, reasons), node=node, reasons=reasons)
     everything = {name: sorted([*attributed.parts.get(name, ()), *parts.get(name, ())]) for name in {*attributed.parts, *parts}}
     together = merged(attributed.attempts, {key: pieces for key, pieces in attempts.items() if key in attributed.attempts})
-    return Attributed(attempts=together, parts=_left(everything, reasons), node=node, reasons=reasons)
+    return Attributed(attempts=together, parts=_attributable(everything, reasons), node=node, reasons=reasons)
 
 
 def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
@@ -64,7 +68,7 @@ def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
     return {key for key, attempt in started_attempts(run) if attempt.device is not None and attempt.device != "cpu"}
 
 
-def _left(parts: Mapping[str, list[EnergyPiece]], reasons: Mapping[str, str]) -> dict[str, list[EnergyPiece]]:
+def _attributable(parts: Mapping[str, list[EnergyPiece]], reasons: Mapping[str, str]) -> dict[str, list[EnergyPiece]]:
     return {name: pieces for name, pieces in parts.items() if name not in reasons}
 
 
@@ -135,15 +139,6 @@ def _share_static(
             attempts[key].extend(priced(held, grid, rates))
         for name, held in slot.parts.items():
             parts[name].extend(priced(held, grid, rates))
-
-
-def _busy_by_process(run: RunRecord) -> Busy:
-    by_process: Busy = defaultdict(list)
-    for key, attempt in started_attempts(run):
-        by_process[attempt.process or ""].extend((start, end, key) for start, end in busy(attempt))
-    for spans in by_process.values():
-        spans.sort()
-    return dict(by_process)
 
 
 def _during(spans: Sequence[tuple[int, int, AttemptKey]], window: Interval) -> list[tuple[int, int, AttemptKey]]:

@@ -105,24 +105,6 @@ def model_rates(coefficients: Coefficients, uses: Uses) -> Rates:
     return Rates(grid, [coefficients.joules_per_cpu_second / 1e9], [coefficients.watts_per_core / 1e9])
 
 
-def counter_rates(grid: Sequence[int], totals: Sequence[float], idle_watts: float, uses: Uses) -> Rates:
-    """Return what the counters of the node tell: `totals` in J, by the intervals of the grid.
-
-    Static is the idle power of the host, and never more than what it used between two moments; dynamic is the rest. A CPU
-    second costs the dynamic energy of its interval divided by the host's CPU seconds. Nothing is scaled to fit: where the
-    parts' CPU seconds are more than the host's, their energy is more than the node's, and the residual is negative.
-    """
-    static, dynamic = split(grid, totals, idle_watts)
-    host = [0.0] * len(totals)
-    for index, piece in _cut(clipped(uses.tree.node, (0, uses.end_ns)), grid):
-        host[index] += piece.time_ns
-    return Rates(
-        grid,
-        [energy / cpu if cpu > 0 else 0.0 for energy, cpu in zip(dynamic, host, strict=True)],
-        [energy / (_cores(uses) * (end - start)) for energy, (start, end) in zip(static, itertools.pairwise(grid), strict=True)],
-    )
-
-
 def by_rates(rates: Rates, uses: Uses) -> Attributed:
     """Return the energy of trials and parts: CPU time by the one rate, and the slots' reserved time by the other.
 
@@ -148,14 +130,28 @@ def by_rates(rates: Rates, uses: Uses) -> Attributed:
 
 
 def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: Uses) -> Attributed:
-    """Return the node's energy by its counters, and whose it was."""
+    """Return the node's energy by its counters, and whose it was.
+
+    Static is the idle power of the host, and never more than what it used between two moments; dynamic is the rest. A CPU
+    second costs the dynamic energy of its interval divided by the host's CPU seconds. Nothing is scaled to fit: where the
+    parts' CPU seconds are more than the host's, their energy is more than the node's, and the residual is negative.
+    """
     grid = grid_of(uses)
     totals = [sum(meter.energy(start, end) for meter in meters) for start, end in itertools.pairwise(grid)]
     node = on_grid(grid, totals)
     reason = OTHER_HOSTS if uses.foreign else uses.reasons.get("others")
     if reason is not None or idle_watts is None:
         return Attributed(attempts={}, parts={}, node=node, reasons=dict.fromkeys(ATTRIBUTED, reason or NO_BASELINE))
-    attributed = by_rates(counter_rates(grid, totals, idle_watts, uses), uses)
+    static, dynamic = split(grid, totals, idle_watts)
+    host = [0.0] * len(totals)
+    for index, piece in _cut(clipped(uses.tree.node, (0, uses.end_ns)), grid):
+        host[index] += piece.time_ns
+    rates = Rates(
+        grid,
+        [energy / cpu if cpu > 0 else 0.0 for energy, cpu in zip(dynamic, host, strict=True)],
+        [energy / (_cores(uses) * (end - start)) for energy, (start, end) in zip(static, itertools.pairwise(grid), strict=True)],
+    )
+    attributed = by_rates(rates, uses)
     return Attributed(attempts=attributed.attempts, parts=attributed.parts, node=node, reasons=attributed.reasons)
 
 

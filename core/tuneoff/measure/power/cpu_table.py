@@ -107,7 +107,7 @@ def watts_for(cpu: CpuIdentity) -> Watts:
     by_stepping = [
         generation for generation in candidates if generation.steppings is not None and cpu.stepping in generation.steppings
     ]
-    return _known(by_name or by_stepping or candidates)
+    return _watts_of(by_name or by_stepping or candidates)
 
 
 def named_entry(key: str) -> Watts | None:
@@ -116,7 +116,7 @@ def named_entry(key: str) -> Watts | None:
         return _default("as asked for")
     if key not in load_table().generations:
         return None
-    return _known([generation for generation in GENERATIONS if generation.key == key])
+    return _watts_of([generation for generation in GENERATIONS if generation.key == key])
 
 
 def problems(table: Mapping[str, Any]) -> list[str]:
@@ -145,7 +145,7 @@ def problems(table: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _known(candidates: Sequence[Generation]) -> Watts:
+def _watts_of(candidates: Sequence[Generation]) -> Watts:
     rows = [load_table().generations[generation.key] for generation in candidates]
     idle = [row.idle[1] for row in rows]
     dynamic = [row.full[1] - row.idle[1] for row in rows]

@@ -29,7 +29,7 @@ class ModelMeter(PowerMeter):
     def __init__(self, options: Mapping[str, Any]) -> None:
         check_names("model", options, OPTIONS)
         is_given = any(name in options for name in (*_OWN, "low", "high"))
-        coefficients, note = (_given(options), "") if is_given else _from_table(options)
+        coefficients, note = (_coefficients_of(options), "") if is_given else _from_table(options)
         entry = "the default server" if note else coefficients.cpu
         self.description = MeterDescription(
             kind="estimated",
@@ -48,7 +48,7 @@ def _described(coefficients: Coefficients) -> str:
     )
 
 
-def _given(options: Mapping[str, Any]) -> Coefficients:
+def _coefficients_of(options: Mapping[str, Any]) -> Coefficients:
     if "cpu" in options or "cpuinfo" in options:
         raise OptionError("meter model takes either `cpu` or coefficients, but got both; remove one of them from power.options")
     dynamic, idle = (number("model", options, name) for name in _OWN)

@@ -153,9 +153,9 @@ def mean_watts(samples: Sequence[PowerSample]) -> dict[str, float]:
 class Pace:
     """The interval between looks, in seconds."""
 
-    def __init__(self, asked_seconds: float, most_share: float) -> None:
+    def __init__(self, interval_seconds: float, most_share: float) -> None:
         """`most_share`: of one core's time, that looking may take on the mean."""
-        self._asked, self._most_share = asked_seconds, most_share
+        self._interval_seconds, self._most_share = interval_seconds, most_share
         self._cost: float | None = None
 
     def spent(self, cpu_seconds: float) -> None:
@@ -167,9 +167,9 @@ class Pace:
 
     def interval(self, written_bytes: int) -> float:
         """Return how long to wait from one look to the next, with a file of so many bytes."""
-        by_size = self._asked * 2.0 ** (written_bytes * STEPS // FILE_BYTES)
+        by_size = self._interval_seconds * 2.0 ** (written_bytes * STEPS // FILE_BYTES)
         by_cost = (self._cost or 0.0) / self._most_share
-        return max(self._asked, min(LONGEST_SECONDS, max(by_size, by_cost)))
+        return max(self._interval_seconds, min(LONGEST_SECONDS, max(by_size, by_cost)))
 
 
 def collected(
