@@ -135,8 +135,8 @@ def _scores(groups: Mapping[str, Group], question: Question, plan: Frozen, is_qu
             values = [math.inf if run.has_failed else measure(run, VALIDATION).value for run in group.runs] if measure else []
             scores = [regret for regret in values if regret is not None]
         else:
-            sign, of = (1.0 if question.better == "min" else -1.0), group.estimate(question.metric)
-            scores = [*(sign * amount for amount in of.known), *[math.inf] * of.failed]
+            sign, estimate = (1.0 if question.better == "min" else -1.0), group.estimate(question.metric)
+            scores = [*(sign * amount for amount in estimate.known), *[math.inf] * estimate.failed]
         has_failed = all(run.has_failed for run in group.runs if run.will_run)
         if any(math.isfinite(score) for score in scores) or (scores and has_failed):
             by_task[task] = scores
@@ -153,9 +153,9 @@ def _waiting(groups: Groups) -> str | None:
 
     It is the rule of verdicts within a task: who claims whenever one more run has ended finds something in equal adapters too.
     """
-    every = [group for of in groups.values() for group in of.values()]
-    planned = sum(len(group.by_seed) for group in every)
-    ended = sum(run.has_ended for group in every for run in group.by_seed.values())
+    all_groups = [group for by_task in groups.values() for group in by_task.values()]
+    planned = sum(len(group.by_seed) for group in all_groups)
+    ended = sum(run.has_ended for group in all_groups for run in group.by_seed.values())
     return None if ended == planned else f"{ended} of {counted(planned, 'planned run')} of these tasks have ended"
 
 
@@ -194,7 +194,7 @@ class TaskComparison:
                 if reason or len(again) < len(rows):
                     return replace(bare, reason=f"modelled: {UNKNOWN}")
                 rows_by_weight.append(again)
-        mean = self._flipped(rows_by_weight, [row.stream for row in rows], error / family, scale)
+        mean = self._flipped(rows_by_weight, error / family, scale)
         return replace(
             bare,
             tasks=tuple(dict.fromkeys(row.task for row in rows)),
@@ -221,21 +221,21 @@ class TaskComparison:
         rows: list[_TaskDifference] = []
         scale = 0.0
         for task in tasks:
-            ours, theirs = groups[task], others[task]
+            group, other = groups[task], others[task]
             if self.is_quality:
                 by_regret = replace(self.question, metric=VALIDATION, better="min", scale="difference")
-                anchors = anchors_of(ours, self.plan)
-                differences = pair(ours, theirs, by_regret, _regret(anchors)) if anchors is not None else None
+                anchors = anchors_of(group, self.plan)
+                differences = pair(group, other, by_regret, _regret(anchors)) if anchors is not None else None
             else:
-                differences = pair(ours, theirs, self.question, measure or value)
+                differences = pair(group, other, self.question, measure or value)
             if differences is None:
                 continue
             if differences.excluded is not None:
                 return [], 0.0, f"{task}: {differences.excluded}"
             scale = max(scale, differences.scale)
-            changes = ours.spec.experiment.task_digest
-            half = log_billing_step((ours, theirs), self.question.metric) / 2
-            runs = ours.by_seed, theirs.by_seed
+            changes = group.spec.experiment.task_digest
+            half = log_billing_step((group, other), self.question.metric) / 2
+            runs = group.by_seed, other.by_seed
             rows += [
                 _TaskDifference(
                     task=task,
@@ -257,19 +257,18 @@ class TaskComparison:
         if len(kept) == len(rows_by_weight[0]):
             return ""
         rest = [[rows[index] for index in kept] for rows in rows_by_weight]
-        units = [row.stream for row in rest[0]]
-        if len(set(units)) < FEWEST_UNDISTURBED:
+        units = len({row.stream for row in rest[0]})
+        if units < FEWEST_UNDISTURBED:
             return UNCHECKED
-        error = max(alpha, least_p(len(set(units))))
-        again = self._flipped(rest, units, error, scale)
+        error = max(alpha, least_p(units))
+        again = self._flipped(rest, error, scale)
         return HOLDS if again.p <= error and again.interval.estimate * claimed.interval.estimate > 0 else FAILS
 
-    def _flipped(
-        self, rows_by_weight: Sequence[Sequence[_TaskDifference]], units: Sequence[Hashable], alpha: float, scale: float
-    ) -> SignFlip:
+    def _flipped(self, rows_by_weight: Sequence[Sequence[_TaskDifference]], alpha: float, scale: float) -> SignFlip:
         """Return the test of the first rows; what they are under other weights of a model only widens it."""
         counts = Counter(row.task for row in rows_by_weight[0])
         weights = [1 / counts[row.task] / len(counts) for row in rows_by_weight[0]]  # each task has the same
+        units = [row.stream for row in rows_by_weight[0]]
         least = WORST if self.is_quality else 0.0
         half = sum(weight * row.half_step for weight, row in zip(weights, rows_by_weight[0], strict=True))
         tests = []
@@ -370,9 +369,9 @@ def texts(
         warning = f". {_WARNING}, {_chance(plan)}" if _differs(control, plan) else ""
         p = f"p {figure(control.p or 0.0)}"
         yield f"Control (A/A, in no family): {control.one} against {control.other} {difference} ({p}){warning}."
-    if any(is_modelled(group, group, across.question.metric) for of in groups.values() for group in of.values()):
+    if any(is_modelled(group, group, across.question.metric) for by_task in groups.values() for group in by_task.values()):
         yield "Modelled energy: p and interval are the widest over the plausible weights, the rest is at the default ones."
-    failed = sum(run.has_failed for of in groups.values() for group in of.values() for run in group.runs)
+    failed = sum(run.has_failed for by_task in groups.values() for group in by_task.values() for run in group.runs)
     if failed:
         worst = "as the worst anchor in the IQM, and " if regret else ""
         yield (
@@ -431,14 +430,14 @@ def _lacking(across: AcrossTasks, all_tasks: Sequence[str]) -> Iterator[str]:
     left_out = [task for task in all_tasks if task not in across.tasks]
     if left_out:
         yield f"{counted(len(left_out), 'task')} left out, because no two frameworks have a value there: {_named(left_out)}."
-    few = [
+    incomplete = [
         f"{label} and {other} in {len(tasks)}"
         for (label, other), tasks in across.tasks_of.items()
         if len(tasks) < len(across.tasks)
     ]
-    if few:
+    if incomplete:
         iqm = " The IQM is over the tasks that all have." if across.is_regret else ""
-        yield f"Pairs that have values in fewer tasks: {listed(few)}.{iqm}"
+        yield f"Pairs that have values in fewer tasks: {listed(incomplete)}.{iqm}"
 
 
 def _nothing(across: AcrossTasks, groups: Groups, plan: Frozen, regret: bool) -> str:

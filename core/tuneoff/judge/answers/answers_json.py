@@ -51,14 +51,14 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _estimate(group: Group, metric: str) -> dict[str, Any]:
-    of, median = group.estimate(metric), group.median(metric)
+    estimate, median = group.estimate(metric), group.median(metric)
     return {
-        **values(of, ("unit", "kinds", "reasons")),
+        **values(estimate, ("unit", "kinds", "reasons")),
         "median": plain(median),
-        **({} if median is not None else {"median_reason_if_null": "; ".join(of.reasons) or "there is no run"}),
+        **({} if median is not None else {"median_reason_if_null": "; ".join(estimate.reasons) or "there is no run"}),
         "values": [
             field_values(value, {"value": value.reason or "unknown", "kind": "there is no value"}, without=("reason", "is_done"))
-            for value in of.values
+            for value in estimate.values
         ],
     }
 

@@ -83,9 +83,9 @@ class _Case:
             is_estimated=any(value(run, self.question.metric).kind == "estimated" for run in self._used),
             disturbance=disturbance(self._used),
         )
-        few = self._too_few()
-        if few is not None:
-            return replace(bare, reason=few, interval=self._plain(self._compared))
+        too_few = self._too_few()
+        if too_few is not None:
+            return replace(bare, reason=too_few, interval=self._plain(self._compared))
         blocked = self.pair.waiting or self.pair.excluded
         if blocked is not None:
             can_show = self.pair.excluded is None and len(values) >= FEWEST_FOR_INTERVAL
@@ -311,8 +311,8 @@ class SeedDifferences:
 
 def pair(group: Group, other: Group, question: Question, measure: Measure = value) -> SeedDifferences:
     """Return the paired differences of two groups; `measure` gives a run's value of the question's metric."""
-    theirs = other.by_seed
-    runs = [(run, theirs[seed]) for seed, run in group.by_seed.items() if seed in theirs]
+    other_runs = other.by_seed
+    runs = [(run, other_runs[seed]) for seed, run in group.by_seed.items() if seed in other_runs]
     ended = [both for both in runs if both[0].has_ended and both[1].has_ended]
     rows, sizes, kinds = zip(*(_difference(*both, question, measure) for both in runs), strict=True) if runs else ((), (), ())
     without = sum(row.reason == NO_RATIO for row in rows)
@@ -328,10 +328,10 @@ def pair(group: Group, other: Group, question: Question, measure: Measure = valu
 def _difference(first: Run, second: Run, question: Question, measure: Measure) -> tuple[PairedDifference, float, str | None]:
     """Return the difference of a seed, the size of what was subtracted, and the kinds where they forbid it."""
     seed = first.seed
-    ours, theirs = measure(first, question.metric), measure(second, question.metric)
+    first_value, second_value = measure(first, question.metric), measure(second, question.metric)
 
     def row(difference: float | None, reason: str | None) -> PairedDifference:
-        return PairedDifference(seed=seed, one=ours.value, other=theirs.value, difference=difference, reason=reason)
+        return PairedDifference(seed=seed, one=first_value.value, other=second_value.value, difference=difference, reason=reason)
 
     if not (first.has_ended and second.has_ended):
         waiting = " and ".join(
@@ -341,24 +341,24 @@ def _difference(first: Run, second: Run, question: Question, measure: Measure) -
     if first.has_failed and second.has_failed:
         return row(0.0, BOTH_FAILED), 0.0, None
     if first.has_failed or second.has_failed:
-        present = theirs if first.has_failed else ours
+        present = second_value if first.has_failed else first_value
         if present.value is None:
             return row(None, present.reason), 0.0, None
         losing = 1.0 if question.better == "min" else -1.0
         sign = losing if first.has_failed else -losing
         return row(sign * math.inf, f"{'one' if first.has_failed else 'other'} failed"), 0.0, None
-    if ours.value is None or theirs.value is None:
-        return row(None, ours.reason if ours.value is None else theirs.reason), 0.0, None
-    if ours.kind != theirs.kind:
-        kinds = KINDS.format(*sorted((str(ours.kind), str(theirs.kind))))
+    if first_value.value is None or second_value.value is None:
+        return row(None, first_value.reason if first_value.value is None else second_value.reason), 0.0, None
+    if first_value.kind != second_value.kind:
+        kinds = KINDS.format(*sorted((str(first_value.kind), str(second_value.kind))))
         return row(None, kinds), 0.0, kinds
     if question.scale == "difference":
-        return row(ours.value - theirs.value, None), max(abs(ours.value), abs(theirs.value)), None
-    if ours.value == theirs.value:
+        return row(first_value.value - second_value.value, None), max(abs(first_value.value), abs(second_value.value)), None
+    if first_value.value == second_value.value:
         return row(0.0, None), 1.0, None
-    if min(ours.value, theirs.value) <= 0:
+    if min(first_value.value, second_value.value) <= 0:
         return row(None, NO_RATIO), 0.0, None
-    return row(math.log(ours.value / theirs.value), None), 1.0, None
+    return row(math.log(first_value.value / second_value.value), None), 1.0, None
 
 
 def is_modelled(group: Group, other: Group, metric: str) -> bool:

@@ -158,9 +158,9 @@ def claim(verdict: Verdict) -> str:
     return f"{named(first)} {verb} {named(second)}{size} ({notes})"
 
 
-def failed_runs(of: Verdict | OverTasks) -> list[str]:
+def failed_runs(verdict: Verdict | OverTasks) -> list[str]:
     """Return of whom how many runs failed: "2 runs of optuna failed"."""
-    pairs = zip((of.one, of.other), of.failures, strict=True)
+    pairs = zip((verdict.one, verdict.other), verdict.failures, strict=True)
     return [f"{counted(count, 'run')} of {name} failed" for name, count in pairs if count]
 
 
@@ -275,8 +275,8 @@ def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
             estimates = dict.fromkeys(estimated(verdict) for verdict in alike if verdict.is_estimated)
             notes = f"{listed(estimates)}; " if estimates else ""
             doubts = sorted({verdict.robustness for verdict in alike} - {"robust", ""})
-            of = "; ".join((_disturbance(alike), *doubts))
-            yield f"{outcome.text}: {_pairs(alike)} ({notes}margin {question.margin_text}; {of})."
+            robustness = "; ".join((_disturbance(alike), *doubts))
+            yield f"{outcome.text}: {_pairs(alike)} ({notes}margin {question.margin_text}; {robustness})."
     for outcome in (Outcome.UNDECIDED, Outcome.NOT_JUDGED):
         by_reason: dict[str, list[Verdict]] = {}
         for verdict in with_outcome(outcome, verdicts):
@@ -325,11 +325,11 @@ def _parts(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for verdict in verdicts:
         better = {Outcome.BETTER: f"{verdict.one} is better", Outcome.WORSE: f"{verdict.other} is better"}
         by_words.setdefault(better.get(verdict.outcome, verdict.outcome.text), []).append(verdict)
-    for words, of in sorted(by_words.items(), key=lambda item: -len(item[1])):
-        sure = Counter(verdict.robustness for verdict in of)
+    for words, matching in sorted(by_words.items(), key=lambda item: -len(item[1])):
+        sure = Counter(verdict.robustness for verdict in matching)
         unchecked = f", {sure[UNCHECKED]} {UNCHECKED}" if sure[UNCHECKED] else ""
-        robust = f" ({sure['robust']} robust{unchecked})" if is_decided(of[0]) else ""
-        yield f"{words} in {len(of)} of {len(verdicts)}{robust}"
+        robust = f" ({sure['robust']} robust{unchecked})" if is_decided(matching[0]) else ""
+        yield f"{words} in {len(matching)} of {len(verdicts)}{robust}"
 
 
 def _common_reason(verdicts: Sequence[Verdict]) -> str | None:

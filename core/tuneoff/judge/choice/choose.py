@@ -83,7 +83,9 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
     chosen, certainty = _chosen(evidence, labels) if seeds else ((), Certainty.NOTHING)
     reference = chosen[0] if chosen else labels[0] if labels else None
     of_choice = sentences(evidence, rows, chosen, certainty, seeds, is_filtered=is_filtered)
-    drawn = curves(rows, {group.scope: group.spec for group in answers.groups if group.scope in scopes}, answers.confidence)
+    scaling_curves = curves(
+        rows, {group.scope: group.spec for group in answers.groups if group.scope in scopes}, answers.confidence
+    )
     return Setting(
         sampler=scopes[0].sampler,
         pruner=scopes[0].pruner,
@@ -92,9 +94,9 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
         chosen=chosen,
         certainty=certainty,
         reference=reference,
-        lines=(next(of_choice), *scaling_lines(drawn, rows), *of_choice),
+        lines=(next(of_choice), *scaling_lines(scaling_curves, rows), *of_choice),
         lengths=length_table([row for row in rows if row.has_done and not row.is_emulated]),
-        curves=drawn,
+        curves=scaling_curves,
     )
 
 
@@ -133,11 +135,11 @@ def _rows(evidence: PairEvidence, names: Mapping[str, str]) -> list[Row]:
         Row(
             label=label,
             name=names[label],
-            is_floor=next(iter(of.values())).group.adapter == POOL,
-            is_emulated=any(column.group.emulated for column in of.values()),
-            columns=of,
+            is_floor=next(iter(by_scope.values())).group.adapter == POOL,
+            is_emulated=any(column.group.emulated for column in by_scope.values()),
+            columns=by_scope,
         )
-        for label, of in columns.items()
+        for label, by_scope in columns.items()
     ]
     return sorted(rows, key=lambda row: (row.is_emulated, job_time(row.first.group, time)))
 

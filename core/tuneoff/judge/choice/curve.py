@@ -41,7 +41,7 @@ def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: floa
     alike = _together(specs, lambda scope: specs[scope].experiment.workers.count)
     by_length = [_curve("trial_seconds", ADDED, rows, specs, scopes) for scopes in alike]
     length_curves = tuple(curve for curve in by_length if _varies(curve, LONGER))
-    lengths = max((len(of) for curve in length_curves for of in curve.lines.values()), default=0)
+    lengths = max((len(points) for curve in length_curves for points in curve.lines.values()), default=0)
     if any(scope.task for scope in specs) or len(alike) > max(2, lengths):
         length_curves = ()
     take_time = any(_takes_time(column) for row in rows for column in row.columns.values())
@@ -63,27 +63,29 @@ def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: floa
 
 def _varies(curve: ScalingCurve, times: float) -> bool:
     """Tell whether x grows in a line, at least so many times."""
-    return any(len(of) > 1 and of[-1].x >= times * of[0].x for of in curve.lines.values())
+    return any(len(points) > 1 and points[-1].x >= times * points[0].x for points in curve.lines.values())
 
 
 def scaling_lines(curves: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterator[str]:
     """Yield from how many workers on frameworks lose utilization, and what grows with the number of trials."""
     names = {row.label: row.marked for row in rows}
     for curve in curves:
-        of = f" with {curve.beside}" if curve.beside else ""
+        condition = f" with {curve.beside}" if curve.beside else ""
         if curve.limits:
             texts = "; ".join(f"{names[label]} {limit.text}" for label, limit in curve.limits.items())
-            yield f"Utilization is below {BUSY:g} %{of}: {texts}."
+            yield f"Utilization is below {BUSY:g} %{condition}: {texts}."
         if curve.over == "trials" and curve.metric != RATE:
-            texts = "; ".join(f"{names[label]} {_growth(curve, of)}" for label, of in curve.lines.items() if len(of) > 1)
-            yield f"{FIGURES[curve.metric][0]}{of and ','}{of}: {texts}."
+            texts = "; ".join(
+                f"{names[label]} {_growth(curve, points)}" for label, points in curve.lines.items() if len(points) > 1
+            )
+            yield f"{FIGURES[curve.metric][0]}{condition and ','}{condition}: {texts}."
 
 
 def x_text(curve: ScalingCurve, point: Point) -> str:
     """Return where a point stands: `1 s`, `4 workers`; `2 s of 200 epochs` where trials differ in them."""
     if curve.over != "trial_seconds":
         return counted(round(point.x), curve.over.removesuffix("s"))
-    numbers = {round(other.epochs or 0) for of in curve.lines.values() for other in of}
+    numbers = {round(other.epochs or 0) for points in curve.lines.values() for other in points}
     return duration_text(point.x) + (f" of {counted(round(point.epochs or 0), 'epoch')}" if len(numbers) > 1 else "")
 
 

@@ -114,7 +114,11 @@ def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Itera
     elif platform in capabilities.emulated_platforms:
         yield Obstacle(kind=No.UNKNOWN, text=f"platform {platform!r} is a local stand-in: it recommends nothing")
     for kind, wanted, offers in _strategies(capabilities, request):
-        yield from _offer(name, capabilities, kind, wanted, offers)
+        offer = offers.get(wanted)
+        if offer is None:
+            yield Obstacle(kind=No.TUNEOFF, text=f"{kind} {wanted!r}: adapter {name!r} does not list it")
+        elif offer.support is not Support.YES:
+            yield Obstacle(kind=No(offer.support.value), text=f"{kind} {wanted!r}" + (f": {offer.note}" if offer.note else ""))
     if request.must_retry and capabilities.retry is not Support.YES:
         yield Obstacle(kind=No(capabilities.retry.value), text="trying a lost trial again")
 
@@ -122,14 +126,6 @@ def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Itera
 def _strategies(capabilities: Capabilities, request: Request) -> Sequence[tuple[str, str, Mapping[str, Offer]]]:
     strategies = (("sampler", request.sampler, capabilities.samplers), ("pruner", request.pruner, capabilities.pruners))
     return [(kind, wanted, offers) for kind, wanted, offers in strategies if wanted is not None]
-
-
-def _offer(name: str, capabilities: Capabilities, kind: str, wanted: str, offers: Mapping[str, Offer]) -> Iterator[Obstacle]:
-    offer = offers.get(wanted)
-    if offer is None:
-        yield Obstacle(kind=No.TUNEOFF, text=f"{kind} {wanted!r}: adapter {name!r} does not list it")
-    elif offer.support is not Support.YES:
-        yield Obstacle(kind=No(offer.support.value), text=f"{kind} {wanted!r}" + (f": {offer.note}" if offer.note else ""))
 
 
 def _missing(name: str, capabilities: Capabilities, request: Request) -> Iterator[str]:

@@ -59,8 +59,8 @@ class PairEvidence:
     def ratios(self, question: Question, scope: Scope, labels: Sequence[str]) -> dict[str, dict[str, Ratio]]:
         """Return by label and other label how many times as long the one takes in a column."""
         ratios: dict[str, dict[str, Ratio]] = {label: {} for label in labels}
-        for (name, of, _), verdict in self._verdicts.items():
-            if (name, of) == (question.name, scope):
+        for (name, verdict_scope, _), verdict in self._verdicts.items():
+            if (name, verdict_scope) == (question.name, scope):
                 for label, other in ((verdict.one, verdict.other), (verdict.other, verdict.one)):
                     ratio = _ratio(verdict, label)
                     if label in ratios and ratio is not None:

@@ -124,12 +124,12 @@ class Filtered:
                 f"Left out: {candidate.adapter}: {obstacle.kind.value}: {obstacle.text}" for obstacle in candidate.obstacles
             )
         for name in self.not_measured:
-            seen = [
+            stand_ins = [
                 f"; {label} has {counted(runs, 'run')}, on a stand-in for its platform: they say nothing of it"
                 for (adapter, label), runs in self.on_stand_ins.items()
                 if adapter == name
             ]
-            yield f"Can, but not measured there: {name}{''.join(seen)}"
+            yield f"Can, but not measured there: {name}{''.join(stand_ins)}"
         yield from (f"To know: {candidate.adapter}: {note}" for candidate in self.capable for note in candidate.notes)
         yield from self.how_to_measure()
 
@@ -338,9 +338,9 @@ def _turned(answers: Answers, scopes: Sequence[MeasuredScope]) -> Iterator[str]:
         for label, other in combinations([label for label in first.labels if label in second.labels], 2):
             outcomes = [
                 {
-                    of.question.name: of.outcome_for(label)
-                    for of in answers.verdicts
-                    if not of.is_noise and of.scope == at.scope and {of.one, of.other} == {label, other}
+                    verdict.question.name: verdict.outcome_for(label)
+                    for verdict in answers.verdicts
+                    if not verdict.is_noise and verdict.scope == at.scope and {verdict.one, verdict.other} == {label, other}
                 }
                 for at in (first, second)
             ]
@@ -370,7 +370,9 @@ def _restricted(answers: Answers, scopes: Sequence[MeasuredScope], request: Requ
         answers,
         scopes=tuple(labels),
         groups=groups,
-        verdicts=tuple(of for of in answers.verdicts if {(of.scope, of.one), (of.scope, of.other)} <= kept),
+        verdicts=tuple(
+            verdict for verdict in answers.verdicts if {(verdict.scope, verdict.one), (verdict.scope, verdict.other)} <= kept
+        ),
         across=tuple(across for across in answers.across if (across.scope.sampler, across.scope.pruner) not in lost),
     )
     return replace(restricted, claims=tuple(claims(restricted)))

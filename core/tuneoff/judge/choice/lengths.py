@@ -29,8 +29,8 @@ def lengths_of(row: Row) -> Lengths:
     """Return what all columns of a row together tell."""
     all_added = [column.added for column in row.columns.values()]
     trials, epochs, jobs = (
-        covering(lengths[0] for added in all_added if (lengths := of(added)))
-        for of in (attrgetter("lengths"), attrgetter("epoch_lengths"), attrgetter("job_lengths"))
+        covering(lengths[0] for added in all_added if (lengths := get(added)))
+        for get in (attrgetter("lengths"), attrgetter("epoch_lengths"), attrgetter("job_lengths"))
     )
     return Lengths(trials, epochs if any(round(added.epochs or 0) > 1 for added in all_added) else None, jobs)
 
@@ -80,14 +80,14 @@ def length_table(rows: Sequence[Row]) -> LengthTable | None:
 
 
 def _notes(named: Sequence[tuple[Row, Lengths]]) -> Iterator[str]:
-    lengths = [length for _, of in named for length in (of.trial, of.job) if length is not None]
+    lengths = [length for _, row_lengths in named for length in (row_lengths.trial, row_lengths.job) if length is not None]
     if any(length.is_extrapolated for length in lengths):
         yield f"{MARKS['is_extrapolated']} over {FURTHEST:g} times the longest measured of this framework ({EXTRAPOLATED})."
     if any(length.are_few for length in lengths):
         yield (
             f"{MARKS['are_few']} from the lowest to the highest of all runs: fewer than {FEWEST_UNDISTURBED} were undisturbed."
         )
-    if unknown := [row.name for row, of in named if of.job is None]:
+    if unknown := [row.name for row, row_lengths in named if row_lengths.job is None]:
         yield f"What {listed(unknown)} {'adds' if len(unknown) == 1 else 'add'} to a job is unknown: {NO_BASELINE}."
 
 

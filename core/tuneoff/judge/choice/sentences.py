@@ -78,7 +78,7 @@ def _failed(rows: Iterable[Row]) -> Iterator[str]:
         failed, ended = failures(row.columns.values())
         if failed:
             runs = {name: [run for run in column.group.runs if run.is_failure] for name, column in row.columns.items()}
-            reasons = Counter(_in_short(run.reason or "") for of in runs.values() for run in of)
+            reasons = Counter(_in_short(run.reason or "") for failed_runs in runs.values() for run in failed_runs)
             places = [column.scope.task or name for name, column in row.columns.items() if runs[name]]
             where = f" of {listed(places)}" if len(places) < len(runs) and len(places) <= MOST_PLACES else ""
             why, rest = listed(dict(reasons.most_common())), "" if row.has_done else ": it was not compared"
