@@ -10,7 +10,7 @@ from tuneoff.trust.check.checks.failures import trials_by_act
 from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff.trust.check.probe_workload import EXIT_CODE
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(900)]
 OF_FAULTY = pytest.mark.parametrize("check", chosen(CHECKS, ["failures.recorded"]), ids=["faulty"])  # so that its run is made
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from contract.few_runs import FewRuns
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(900)]
 
 
 class Test(FewRuns):
