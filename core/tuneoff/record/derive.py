@@ -83,17 +83,15 @@ def _storage(collected: Collected, timeline: Timeline) -> dict[str, int | None]:
     return {} if seen is None else {name: getattr(seen.event, name) for name in STORAGE_FIGURES}
 
 
-def rank_key(objective: Objective, trial: TrialRecord) -> tuple[float, float, str]:
-    """Return what orders trials, the best first: value, then validation loss, then the canonical hash."""
-    assert trial.value is not None
-    value = -trial.value if objective.mode == "max" else trial.value
-    return value, trial.tie_loss if trial.tie_loss is not None else 0.0, trial.digest
-
-
 def best_trial(objective: Objective, trials: Iterable[TrialRecord]) -> TrialRecord | None:
-    """Return the best completed trial with a finite value, or None."""
+    """Return the best completed trial with a finite value, or None: by value, validation loss, canonical hash, name."""
+
+    def rank(trial: TrialRecord) -> tuple[float, float, str, str]:
+        value = trial.value or 0.0
+        return -value if objective.mode == "max" else value, trial.tie_loss or 0.0, trial.digest, trial.trial
+
     candidates = [trial for trial in trials if trial.state == "completed" and is_finite(trial.value)]
-    return min(candidates, key=lambda trial: (rank_key(objective, trial), trial.trial), default=None)
+    return min(candidates, key=rank, default=None)
 
 
 def _run_stop(collected: Collected, timeline: Timeline, ruling: Ruling | None) -> RunStop | None:
@@ -222,13 +220,18 @@ def _flags(collected: Collected, timeline: Timeline, started_early: int) -> list
     if collected.orphans:
         text = "events belong to no started trial: lines of an event file are missing"
         flags.append(FlagRecord(name="orphan_events", text=text, count=collected.orphans))
-    executions = {process.execution_id for process in collected.processes}
-    if len(executions) > 1:
-        text = f"event files of several executions lie together: {', '.join(sorted(executions))}"
+    execution_ids = {process.execution_id for process in collected.processes}
+    if len(execution_ids) > 1:
+        text = f"event files of several executions lie together: {', '.join(sorted(execution_ids))}"
         flags.append(FlagRecord(name="foreign_events", text=text))
-    changed = _changed_configurations(collected)
+    changed = {
+        key[0]
+        for key, executions in collected.executions.items()
+        for seen in collected.submitted.get(key, ())
+        if any(execution.started.configuration != seen.event.configuration for execution in executions)
+    }
     if changed:
-        text = f"the configuration trained is not the one submitted, first in trial {changed[0]}"
+        text = f"the configuration trained is not the one submitted, first in trial {min(changed)}"
         flags.append(FlagRecord(name="configuration_changed", text=text, count=len(changed)))
     repeated = sum(len(executions) - 1 for executions in collected.executions.values())
     if repeated:
@@ -239,17 +242,6 @@ def _flags(collected: Collected, timeline: Timeline, started_early: int) -> list
         text = f"the framework asked for trials beyond the budget ({budgets}); they were refused"
         flags.append(FlagRecord(name="over_budget", text=text, count=len(collected.refused)))
     return flags
-
-
-def _changed_configurations(collected: Collected) -> list[str]:
-    return sorted(
-        {
-            key[0]
-            for key, executions in collected.executions.items()
-            for seen in collected.submitted.get(key, ())
-            if any(execution.started.configuration != seen.event.configuration for execution in executions)
-        }
-    )
 
 
 def _best_flags(best: BestRecord | None, trials: Sequence[TrialRecord]) -> list[FlagRecord]:

@@ -138,7 +138,13 @@ def seal(folder: Path) -> tuple[SealedFile, ...]:
     try:
         paths = sorted(path for path in (folder / EVENTS).iterdir() if path.is_file())
         paths += [path for path in (folder / name for name in BESIDE) if path.is_file()]
-        return tuple(_sealed(path, path.relative_to(folder).as_posix()) for path in paths)
+        files = []
+        for path in paths:
+            with open_regular(path) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            name = path.relative_to(folder).as_posix()
+            files.append(SealedFile(name=name, size_bytes=path.stat().st_size, sha256=digest))
+        return tuple(files)
     except OSError as error:
         raise ResultsError(f"{error.filename or folder} cannot be sealed: {error.strerror}") from error
 
@@ -159,9 +165,3 @@ def broken_seals(folder: Path, sealed: Sequence[SealedFile]) -> Iterator[BrokenS
             yield BrokenSeal(file.name, f"changed: {was}, now {today.size_bytes} bytes and {today.sha256[:12]}")
     for name in sorted(today_files):
         yield BrokenSeal(name, "was added after the seal")
-
-
-def _sealed(path: Path, name: str) -> SealedFile:
-    with open_regular(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return SealedFile(name=name, size_bytes=path.stat().st_size, sha256=digest)

@@ -64,7 +64,12 @@ def ruling_of(
         return Ruling(status="interrupted", reason=f"interrupted in step {failed.step}", charged=failed.charged)
     is_past_collect = failed is None or failed.step in ("test", "metrics", "undeploy")  # a failed test follows from a wrong best
     if is_past_collect and best is not None and best.trial is not None and all(trial.trial != best.trial for trial in trials):
-        return Ruling(status="failed", reason=_unknown_best(best.trial, trials), charged="framework")
+        names = [trial.trial for trial in trials]
+        text = ", ".join(names) if len(names) <= 3 else f"{names[0]} ... {names[-1]}"
+        problem = (
+            f"collect_results named trial {best.trial!r} as the best, which was never submitted; submitted: {text or 'none'}"
+        )
+        return Ruling(status="failed", reason=problem, charged="framework")
     if failed is not None:
         undeploy = next((step for step in steps if step.step == "undeploy" and step.error and step is not failed), None)
         besides = "" if undeploy is None else f"; then {undeploy.error}"
@@ -86,12 +91,6 @@ def ruling_of(
     if test is None:
         return Ruling(status="failed", reason="the best trial was not tested", charged="infrastructure")
     return Ruling(status="done")
-
-
-def _unknown_best(name: str, trials: Sequence[TrialRecord]) -> str:
-    names = [trial.trial for trial in trials]
-    text = ", ".join(names) if len(names) <= 3 else f"{names[0]} ... {names[-1]}"
-    return f"collect_results named trial {name!r} as the best, which was never submitted; submitted: {text or 'none'}"
 
 
 def _most_frequent_cause(trials: Sequence[TrialRecord]) -> str:
@@ -185,20 +184,19 @@ def ending(
     `collected` is None for an execution that observers cannot have meant.
     """
     end = _ending(collected, timeline, key, execution, planned_epochs)
-    if stop is None or end.state != "failed" or end.ended_ns is None or not _is_by(collected, timeline, key, end, stop):
+    if stop is None or end.state != "failed" or end.ended_ns is None:
+        return end
+    # the run's stop ended it, if nobody saw another cause, or whatever was seen of its end came later
+    is_by_stop = end.cause in (LOST, UNKNOWN)
+    if end.cause != LOST and stop.since_ns is not None:
+        moments = [end.ended_ns]
+        if collected is not None:
+            moments += [timeline.seen_at(kill) for kill in collected.killed.get(key, ())]
+            moments += [timeline.seen_at(death) for death in collected.died.get(key, ())]
+        is_by_stop = min(moments) >= stop.since_ns
+    if not is_by_stop:
         return end
     return msgspec.structs.replace(end, state="cancelled" if stop.cancels else "failed", cause=stop.cause, charged=stop.charged)
-
-
-def _is_by(collected: Collected | None, timeline: Timeline, key: Key, end: Ending, stop: RunStop) -> bool:
-    """Tell whether the run's stop ended an attempt: nobody saw another cause, or whatever was seen of its end came later."""
-    if end.cause == LOST or stop.since_ns is None:
-        return end.cause in (LOST, UNKNOWN)
-    moments = [end.ended_ns or 0]
-    if collected is not None:
-        moments += [timeline.seen_at(kill) for kill in collected.killed.get(key, ())]
-        moments += [timeline.seen_at(death) for death in collected.died.get(key, ())]
-    return min(moments) >= stop.since_ns
 
 
 def _ending(

@@ -42,6 +42,9 @@ def capture(packages: Iterable[str] = ()) -> dict[str, Any]:
 
     `packages`: distributions beyond the common ones whose versions belong in the record: the framework's, the adapter's.
     """
+    folder = None
+    with contextlib.suppress(OSError):  # it was removed
+        folder = Path.cwd()
     return {
         **_fixed(),
         "versions": {"tuneoff": tuneoff.__version__} | {name: _version(name) for name in (*COMMON_PACKAGES, *packages)},
@@ -50,7 +53,7 @@ def capture(packages: Iterable[str] = ()) -> dict[str, Any]:
         "load_average_1min": os.getloadavg()[0],
         "niceness": os.nice(0),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
-        "git": git_state(Path.cwd()) if _has_folder() else None,
+        "git": git_state(folder) if folder is not None else None,
     }
 
 
@@ -143,17 +146,12 @@ def git_remote(folder: Path) -> str | None:
             config = _read(common / "config") or ""
             urls = dict(re.findall(r'^\[remote "(.+?)"\][^\[]*?^\s*url\s*=\s*(\S+)', config, flags=re.MULTILINE))
             url = urls.get("origin") or next(iter(urls.values()), None)
-            return None if url is None else _without_credentials(url)
+            scheme, separator, rest = (url or "").partition("://")
+            if not separator:
+                return url  # `git@host:path` has no password
+            host, slash, path = rest.partition("/")
+            return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0].partition('#')[0]}"
     return None
-
-
-def _without_credentials(url: str) -> str:
-    """Return a URL without user, password and query; `git@host:path`, which has no password, stays as it is."""
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        return url
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0].partition('#')[0]}"
 
 
 def _git_folders(entry: Path) -> tuple[Path, Path]:
@@ -187,14 +185,6 @@ def _head(entry: Path) -> dict[str, Any] | None:
 @functools.cache
 def _version(package: str) -> str | None:
     return installed_version(package)
-
-
-def _has_folder() -> bool:
-    try:
-        os.getcwd()
-    except OSError:  # it was removed
-        return False
-    return True
 
 
 def _read(path: Path) -> str | None:

@@ -36,8 +36,12 @@ def trial_records(
         if trial in refused and not any(key in collected.executions for key in trial_keys):
             continue
         records.append(_trial(collected, timeline, experiment, trial, sorted(trial_keys), stop))
-    records.sort(key=_first_time)
-    return with_pod_slots(records, experiment.workers.count)
+
+    def first_time(record: TrialRecord) -> tuple[int, str]:
+        times = [t for attempt in record.attempts for t in (attempt.submitted_ns, attempt.started_ns, attempt.ended_ns)]
+        return min((t for t in times if t is not None), default=0), record.trial
+
+    return with_pod_slots(sorted(records, key=first_time), experiment.workers.count)
 
 
 def _trial(
@@ -197,11 +201,6 @@ def _stop_epoch(
         candidates.append(last.epochs[-1].epoch)
     ran = len(last.epochs) if last.state == "completed" else planned  # a training that ended by itself meets no later stop
     return next((epoch for epoch in candidates if epoch < planned and epoch <= ran), None)
-
-
-def _first_time(record: TrialRecord) -> tuple[int, str]:
-    times = [t for attempt in record.attempts for t in (attempt.submitted_ns, attempt.started_ns, attempt.ended_ns)]
-    return min((t for t in times if t is not None), default=0), record.trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,10 @@ class _Matrix:
         self._left = [run for run in is_asked if run.run_id not in self._final]
         final = {key for key, record in self._standing.items() if is_final(record)}
         self.owed = final & {run.run_id for run in self._left}  # those to be repeated, until they are
-        self._data = _prepare_data(self._left)
+        self._data: dict[str, Provenance] = {}  # by workload and options
+        for run in self._left:
+            if (key := _data_key(run.spec)) not in self._data:
+                self._data[key] = prepare(run.spec.experiment.workload)
         self._guard = machine.Guard(results, machine.known(_looks(records)))
         self._power: PowerPlan | None = None  # ready from the first run on
         self._told: set[tuple[str, str]] = set()  # serious flags by label
@@ -254,16 +257,6 @@ def _final(plan: Plan, records: Mapping[str, RunRecord], repeats: Mapping[str, R
     """Return the ids of the runs that are left alone; a repeated block finds warm caches, as the first did."""
     final = {run_id for run_id, record in records.items() if is_final(record)} - set(repeats)
     return final - {run.run_id for run in plan.runs if run.spec.warm_up} if repeats else final
-
-
-def _prepare_data(runs: Sequence[PlannedRun]) -> dict[str, Provenance]:
-    """Make the data of each workload of these runs available, once, and return what it declares by workload and options."""
-    data: dict[str, Provenance] = {}
-    for run in runs:
-        key = _data_key(run.spec)
-        if key not in data:
-            data[key] = prepare(run.spec.experiment.workload)
-    return data
 
 
 def _data_key(spec: RunSpec) -> str:

@@ -106,6 +106,8 @@ def look(results: Path, proc: Path = PROC, sys: Path = SYS) -> MachineState:
     seconds, later = (clock.monotonic_ns() - started) / clock.NANOSECONDS, _others_ns(proc)
     each = None if used is None or later is None else (later - used) / clock.NANOSECONDS / len(os.sched_getaffinity(0))
     available, total = memory(proc)
+    mark = str(results.resolve())
+    earlier = [] if os.environ.get(RESULTS_MARK) == mark else with_mark(RESULTS_MARK, mark)  # this process is in a run itself
     return MachineState(
         load_1min=os.getloadavg()[0],
         sentinel_ns=min(sentinels),
@@ -118,7 +120,7 @@ def look(results: Path, proc: Path = PROC, sys: Path = SYS) -> MachineState:
         governor=governor(sys),
         frequency_limit=frequency_limit(sys),
         others_percent=None if each is None else 100 * max(0.0, each - TICKS_SECONDS) / seconds,
-        survivors=tuple(f"{pid}: {command_line(pid)}" for pid in _survivors(str(results.resolve()))),
+        survivors=tuple(f"{pid}: {command_line(pid)}" for pid in earlier),
     )
 
 
@@ -140,11 +142,6 @@ def busy_text(now: MachineState) -> str | None:
     )
 
 
-def _survivors(results: str) -> list[int]:
-    """Return the processes of earlier runs of a results folder; none if this process is in a run of it."""
-    return [] if os.environ.get(RESULTS_MARK) == results else with_mark(RESULTS_MARK, results)
-
-
 def notes(now: MachineState, looks: Sequence[MachineState], memory_needed: int = 0) -> list[tuple[str, str]]:
     """Return flags (name, text) for what a reader of the run's times must know.
 
@@ -155,21 +152,20 @@ def notes(now: MachineState, looks: Sequence[MachineState], memory_needed: int =
     ratio = now.sentinel_ns / min(look.sentinel_ns for look in looks)
     if ratio > DRIFT_LIMIT:
         flags.append(("machine_drift", f"the sentinel took {ratio:.2f} times as long as in the fastest look of this folder"))
-    changed = [
-        text
-        for text in (
-            _change("clock source", now.clock_source, first.clock_source),
-            _change("governor", now.governor, first.governor),
-        )
-        if text
-    ]
+    pairs = (("clock source", first.clock_source, now.clock_source), ("governor", first.governor, now.governor))
+    changed = [f"{what} {old} became {new}" for what, old, new in pairs if None not in (old, new) and old != new]
     if changed:
         flags.append(("machine_changed", f"since the first look of this folder: {', '.join(changed)}"))
     if now.survivors:
         flags.append(("earlier_survivor", f"processes of an earlier run are alive: {'; '.join(now.survivors[:3])}"))
-    lacking = _memory_lacking(now, memory_needed)
-    if lacking is not None:
-        flags.append(("low_memory", lacking))
+    available, total = now.memory_available_bytes, now.memory_total_bytes
+    if available is not None:
+        least = min(LEAST_MEMORY, LEAST_SHARE * total) if total is not None else LEAST_MEMORY
+        text = f"{available / 1e6:.0f} MB of memory are free"
+        if available < memory_needed:
+            flags.append(("low_memory", f"{text}, but the workers may use {memory_needed / 1e6:.0f} MB"))
+        elif available < least:
+            flags.append(("low_memory", f"{text}, below {least / 1e6:.0f} MB"))
     short = [size for size in (now.disk_free_bytes, now.temporary_free_bytes) if size is not None and size < LEAST_DISK]
     if short:
         flags.append(("low_disk", f"{min(short) / 1e6:.0f} MB are free where the run writes, below {LEAST_DISK / 1e6:.0f} MB"))
@@ -183,29 +179,11 @@ def notes(now: MachineState, looks: Sequence[MachineState], memory_needed: int =
 
 def known(stored: Iterable[Any]) -> list[MachineState]:
     """Return those of stored states that can be read, in their order."""
-    return [state for state in map(from_json, stored) if state is not None]
-
-
-def from_json(stored: Any) -> MachineState | None:
-    """Return a stored state, or None where it is none."""
-    try:
-        return msgspec.convert(stored, MachineState)
-    except msgspec.ValidationError:
-        return None
-
-
-def _change(what: str, now: str | None, first: str | None) -> str | None:
-    return f"{what} {first} became {now}" if now is not None and first is not None and now != first else None
-
-
-def _memory_lacking(now: MachineState, needed: int) -> str | None:
-    available, total = now.memory_available_bytes, now.memory_total_bytes
-    if available is None:
-        return None
-    if available < needed:
-        return f"{available / 1e6:.0f} MB of memory are free, but the workers may use {needed / 1e6:.0f} MB"
-    least = min(LEAST_MEMORY, LEAST_SHARE * total) if total is not None else LEAST_MEMORY
-    return f"{available / 1e6:.0f} MB of memory are free, below {least / 1e6:.0f} MB" if available < least else None
+    states = []
+    for value in stored:
+        with contextlib.suppress(msgspec.ValidationError):
+            states.append(msgspec.convert(value, MachineState))
+    return states
 
 
 def _sentinel() -> int:

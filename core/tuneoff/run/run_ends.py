@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -139,14 +140,11 @@ def _has_open(pid: int, file: os.stat_result) -> bool:
         return True
     except OSError:
         return False
-    return any(_is_same(f"/proc/{pid}/fd/{name}", file) for name in descriptors)
-
-
-def _is_same(path: str, file: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), file)
-    except OSError:  # closed meanwhile
-        return False
+    for name in descriptors:
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{name}"), file):
+                return True
+    return False
 
 
 def begun_ns(folder: str) -> int:

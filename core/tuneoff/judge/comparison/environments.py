@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from tuneoff.base.output import columns, one_line
-from tuneoff.run.machine import from_json
+from tuneoff.run.machine import known
 
 Environment = Mapping[str, Any]  # as `tuneoff.record.environment.capture` has it
 Level = Literal["identity", "numerics", "machine", "notice"]
@@ -61,10 +61,7 @@ def is_same_machine(a: Sequence[Environment], b: Sequence[Environment]) -> bool:
 
 def sentinel_ratio(a: Sequence[Environment], b: Sequence[Environment]) -> float | None:
     """Return how many times as long the guard's calculation took before the runs of B, by medians; None: a side has none."""
-    sides = [
-        [state.sentinel_ns for environment in side if (state := from_json(environment.get("machine_before"))) is not None]
-        for side in (a, b)
-    ]
+    sides = [[state.sentinel_ns for state in known(environment.get("machine_before") for environment in side)] for side in (a, b)]
     return statistics.median(sides[1]) / statistics.median(sides[0]) if all(sides) else None
 
 

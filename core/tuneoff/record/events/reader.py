@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -61,7 +60,7 @@ class Alignment:
     def __init__(self, processes: Iterable[Process]) -> None:
         everyone = list(processes)
         coordinators = [process for process in everyone if process.role == "coordinator"]
-        self.reference = min(coordinators or everyone, key=_anchor_wall, default=None)
+        self.reference = min(coordinators or everyone, key=lambda process: (process.anchor_wall_ns, process.pid), default=None)
         self.uncertainty_ns = 0
         for process in everyone:
             if self.is_foreign(process):
@@ -213,30 +212,22 @@ def _check_trials(events: Sequence[Event]) -> None:
 
 def _chunks(path: Path, statistics: Statistics) -> Iterator[bytes]:
     """Yield byte strings of whole lines; a last line without its end is torn: left out and counted."""
+    rest = b""
     try:
         with open_regular(path) as file:
-            yield from _whole_lines(file, statistics)
+            while data := file.read(CHUNK_BYTES):
+                end = data.rfind(b"\n") + 1
+                if end == 0:
+                    rest += data
+                    if len(rest) > LONGEST_LINE:
+                        raise OSError(errno.EFBIG, f"a line has more than {LONGEST_LINE} bytes")
+                    continue
+                yield rest + data[:end]
+                rest = data[end:]
     except OSError as error:
         raise ResultsError(f"the event file {path} cannot be read: {error.strerror}") from error
-
-
-def _whole_lines(file: BinaryIO, statistics: Statistics) -> Iterator[bytes]:
-    rest = b""
-    while data := file.read(CHUNK_BYTES):
-        end = data.rfind(b"\n") + 1
-        if end == 0:
-            rest += data
-            if len(rest) > LONGEST_LINE:
-                raise OSError(errno.EFBIG, f"a line has more than {LONGEST_LINE} bytes")
-            continue
-        yield rest + data[:end]
-        rest = data[end:]
     if rest:
         statistics.torn_lines += 1
-
-
-def _anchor_wall(process: Process) -> tuple[int, int]:
-    return process.anchor_wall_ns, process.pid
 
 
 def _wall_offset(process: Process) -> int:

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from types import FrameType
 
-from tuneoff.adapter import Adapter, Best
+from tuneoff.adapter import Adapter
 from tuneoff.base.numbers import described_value, number_of
 from tuneoff.base.tracebacks import origins, place
 from tuneoff.errors import (
@@ -44,7 +44,12 @@ def run_lifecycle(adapter_class: type[Adapter], context: RunContext) -> int:
 
     A failed step ends the run: the steps after it are skipped, all figures up to it are kept.
     """
-    _raise_on_sigterm()
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        raise Interrupted
+
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
     code = DONE
     adapter: Adapter | None = None
     try:
@@ -90,22 +95,18 @@ def _steps_after_deploy(adapter: Adapter, context: RunContext) -> None:
         adapter.run_trials()
     with _step(events, "collect"):
         best = adapter.collect_results()
-        _log_best(events, best)
+        if best is None:
+            events.write("best_known", trial=None)
+        else:
+            value = number_of(best.value)
+            if value is None and best.value is not None:
+                raise StepError(f"the value of `Best` must be a number or None, but got {described_value(best.value)}")
+            events.write("best_known", trial=best.trial_id, value=value)
     if best is not None:
         with _step(events, "test"):
             adapter.test(best)
     with _step(events, "metrics"):
         adapter.collect_metrics()
-
-
-def _log_best(events: EventWriter, best: Best | None) -> None:
-    if best is None:
-        events.write("best_known", trial=None)
-        return
-    value = number_of(best.value)
-    if value is None and best.value is not None:
-        raise StepError(f"the value of `Best` must be a number or None, but got {described_value(best.value)}")
-    events.write("best_known", trial=best.trial_id, value=value)
 
 
 @contextlib.contextmanager
@@ -141,11 +142,3 @@ def _charge(step: Step, error: BaseException) -> Charged:
     if isinstance(error, MissingPackageError | UserError) or (is_deploy and isinstance(error, ExperimentError | DataError)):
         return "user"
     return "workload" if step == "test" else "framework"
-
-
-def _raise_on_sigterm() -> None:
-    def handle(signum: int, frame: FrameType | None) -> None:
-        raise Interrupted
-
-    signal.signal(signal.SIGTERM, handle)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means

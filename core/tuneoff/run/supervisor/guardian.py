@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from tuneoff.base.layout import LEFTOVERS, OUTSIDE
+from tuneoff.base.layout import LEFTOVERS, OUTSIDE, RUNS
 from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, end_all, with_mark_and_sessions
 from tuneoff.errors import InfrastructureError
@@ -137,7 +137,7 @@ def main(kind: str, *arguments: str) -> None:
     if kind == "results":
         results = Path(arguments[0])
         clean_results(results)
-        if any(results.glob(f"runs/*/*/{OUTSIDE}")):
+        if any(results.glob(f"{RUNS}/*/*/{OUTSIDE}")):
             # more than the standard library: only now, and only here
             from tuneoff.run.supervisor.execution import undeploy_begun
 

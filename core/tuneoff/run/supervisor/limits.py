@@ -52,7 +52,7 @@ def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, r
                 f"`workers.cpu_limit: quota` needs control groups that limit CPU time, but there are none here ({why}); "
                 "use cpu_limit: none"
             )
-    needed = max((_needed(workers) for workers in by_core if workers.cpu_limit == AFFINITY), default=0)
+    needed = max((workers.count * int(workers.cpus) for workers in by_core if workers.cpu_limit == AFFINITY), default=0)
     if not needed:
         return ()
     usable = usable_processors()
@@ -86,7 +86,9 @@ def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Pa
         raise UnsupportedError(f"`workers.cpu_limit: quota` cannot be put in force any more: {groups['cpu'].text}; add --resume")
     slot_processors = tuple(processors) if core_limits_cpu and workers.cpu_limit == AFFINITY else ()
     slots = _slots(workers, slot_processors, groups)
-    in_force: dict[str, Any] = {"memory": _memory_in_force(groups.get("memory"))}
+    in_force: dict[str, Any] = {"memory": NO_LIMIT}
+    if (memory := groups.get("memory")) is not None:
+        in_force["memory"] = f"{memory.text} and watchdog" if memory.folders else f"watchdog ({memory.text})"
     if slot_processors:
         in_force |= {"cpus": AFFINITY, "processors": [list(slot.processors) for slot in slots]}
     elif "cpu" in wanted:
@@ -136,10 +138,6 @@ def _no_quota(spec: RunSpec, root: Path | None) -> str | None:
     return None if groups["cpu"].folders else groups["cpu"].text
 
 
-def _needed(workers: Workers) -> int:
-    return workers.count * int(workers.cpus)
-
-
 def _slots(workers: Workers, processors: tuple[int, ...], groups: Mapping[Controller, Groups]) -> tuple[SlotLimits, ...]:
     each = int(workers.cpus)
     memory, cpu = (groups[name].folders if name in groups else () for name in ("memory", "cpu"))
@@ -153,12 +151,6 @@ def _slots(workers: Workers, processors: tuple[int, ...], groups: Mapping[Contro
         )
         for slot in range(workers.count)
     )
-
-
-def _memory_in_force(groups: Groups | None) -> str:
-    if groups is None:
-        return NO_LIMIT
-    return f"{groups.text} and watchdog" if groups.folders else f"watchdog ({groups.text})"
 
 
 def _too_few(workers: Workers, usable: list[int], quota: float | None) -> tuple[tuple[str, str], ...]:
@@ -187,7 +179,15 @@ class ReservedProcessors:
         for processor in sorted(among):
             if len(taken) == count:
                 break
-            if self._reserve(processor):
+            holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            try:
+                holder.bind(_NAME.format(processor))
+            except OSError as error:
+                holder.close()
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                self._held.append(holder)
                 taken.append(processor)
         if len(taken) < count:
             self.close()
@@ -205,15 +205,3 @@ class ReservedProcessors:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _reserve(self, processor: int) -> bool:
-        holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            holder.bind(_NAME.format(processor))
-        except OSError as error:
-            holder.close()
-            if error.errno == errno.EADDRINUSE:
-                return False
-            raise
-        self._held.append(holder)
-        return True
