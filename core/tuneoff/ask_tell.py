@@ -10,14 +10,13 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.adapter import Best
 from tuneoff.base import clock
 from tuneoff.base.identity import trial_name
 from tuneoff.capabilities import Capabilities, Offer, Option, Support, import_framework
 from tuneoff.errors import StepError
-from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.experiment.translation import (
     LIST_INDEX,
     FrameworkSpace,
@@ -29,8 +28,13 @@ from tuneoff.experiment.translation import (
     Translation,
     translation_of,
 )
-from tuneoff.run.pool_adapter import WORK, PoolAdapter, Proposal, Task
-from tuneoff.run.trial.run_trial import Decision, TrialOutcome
+from tuneoff.run.pool_adapter import WORK, PoolAdapter
+from tuneoff.run.trial.run_trial import Decision
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import ExperimentSpec
+    from tuneoff.run.pool_adapter import Proposal, Task
+    from tuneoff.run.trial.run_trial import TrialOutcome
 
 __all__ = [
     "AskTellAdapter",

@@ -10,7 +10,6 @@ import inspect
 import os
 import shlex
 import sys
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +103,8 @@ def find(kind: Kind, name: str) -> Plugin:
 
 def _here(kind: Kind, name: str) -> str:
     """Return how to install the plugin of a package that is in the current folder, or in one of its folders; else ""."""
+    import tomllib
+
     for path in (Path("pyproject.toml"), *sorted(Path().glob("*/pyproject.toml"))):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # somebody else's file may have anything in it
             if name in tomllib.loads(read_regular_text(path))["project"]["entry-points"][f"tuneoff.{kind}s"]:

@@ -37,7 +37,7 @@ OF_FOLDERS = (
     ("report --text --trials 3", "tasks"),
 )
 ALONE = (
-    *(f"{command.NAME} --help" for command in COMMANDS),
+    *(f"{command} --help" for command in COMMANDS),
     *(f"explain {topic}" for topic in TOPICS if topic != "adapters"),  # it tells what is installed here
     *(
         "explain --schema experiment",

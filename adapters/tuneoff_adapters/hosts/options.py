@@ -6,11 +6,13 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import is_finite
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import RunSpec
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
 
 BEAT_SECONDS = 2.0  # between two signs of life
 LEAST_LOST_SECONDS = 5 * BEAT_SECONDS  # one or two may come late

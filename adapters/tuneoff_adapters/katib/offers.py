@@ -9,7 +9,6 @@ from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
 from tuneoff.base.space import Categorical
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
-from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import LISTED, sampler_refusal
 from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff_adapters.katib.options import EMULATED, katib_options
@@ -17,7 +16,7 @@ from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
 from tuneoff_adapters.kubernetes.options import KUBERNETES, epochs_refusal
 
 if TYPE_CHECKING:
-    pass
+    from tuneoff.experiment.spec import RunSpec
 
 ALGORITHMS = {
     "random": "random",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.kubernetes.options import TIMES, ClusterOptions, checked_options, cluster_options
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
 
 EMULATED = "emulated"
 

@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuneoff.base.identity import is_finite
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import RunSpec
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
 
 KUBERNETES = "kubernetes"
 JOBS = "kubernetes-jobs"  # a Job per trial, in place of one per worker

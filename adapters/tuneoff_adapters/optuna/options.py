@@ -6,19 +6,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.base.targets import unknown_option
 from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.experiment.translation import ListTranslation, translation_of
 from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions, is_in_pods
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
 from tuneoff_adapters.slurm import SLURM
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
 
 FILES = ("journal", "sqlite")
 SERVERS = ("postgresql", "redis", "grpc")

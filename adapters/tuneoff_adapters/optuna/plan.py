@@ -6,13 +6,16 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tuneoff.base.identity import derive_seed
 from tuneoff.errors import UserError
-from tuneoff.experiment.spec import Strategy
-from tuneoff.experiment.translation import Translation
-from tuneoff.workload import Mode
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import Strategy
+    from tuneoff.experiment.translation import Translation
+    from tuneoff.workload import Mode
 
 RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes, of retries only
 _NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+from typing import TYPE_CHECKING
 
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.hosts.options import LOCAL_OPTIONS, budget_refusal, host_options, slots_of
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
 
 CLUSTER = "cluster"  # the platform
 ADDRESS = "address"  # option: of a cluster that is there

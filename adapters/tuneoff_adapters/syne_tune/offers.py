@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tuneoff.base.identity import is_finite
 from tuneoff.base.targets import unknown_option
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import LISTED, sampler_refusal
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
 
 POLL_SECONDS = 0.05  # Syne Tune's default is 5 s: no trial of shorter epochs would ever be stopped in time
 POLL_OPTION = "poll_seconds"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tuneoff.experiment.spec import RunSpec
-from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, Native, NativeFloat, NativeIndex, SpaceTranslation
+from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, NativeFloat, NativeIndex
 from tuneoff_adapters.syne_tune.offers import CLASSES, HALVING_CLASSES, HALVING_PRUNERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
+    from tuneoff.experiment.translation import Native, SpaceTranslation
 
 
 def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslation) -> Any:

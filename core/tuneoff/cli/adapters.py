@@ -28,16 +28,22 @@ def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:
 
 
 def _table(listings: list[AdapterListing]) -> str:
+    from tuneoff.experiment.names import platform_text
+
     rows = []
     notes = []
     for listing in listings:
         capabilities = listing.capabilities
+        platforms = list[str]()
+        if capabilities is not None:
+            emulated = capabilities.emulated_platforms
+            platforms = [platform_text(name, name in emulated) for name in capabilities.platforms]
         rows.append(
             (
                 listing.plugin.name,
                 listing.state,
                 " ".join(part for part in (listing.framework, listing.framework_version) if part) or "-",
-                _words(_platforms(capabilities) if capabilities else ()),
+                _words(platforms),
                 _words(_offered(capabilities.samplers) if capabilities else ()),
                 _words(_offered(capabilities.pruners) if capabilities else ()),
             )
@@ -48,12 +54,6 @@ def _table(listings: list[AdapterListing]) -> str:
             notes.extend(_needs(listing.plugin.name, capabilities))
     table = columns(("name", "status", "framework", "platforms", "samplers", "pruners"), rows)
     return "\n".join([table, "", *notes, HINT])
-
-
-def _platforms(capabilities: Capabilities) -> list[str]:
-    from tuneoff.experiment.names import platform_text
-
-    return [platform_text(name, name in capabilities.emulated_platforms) for name in capabilities.platforms]
 
 
 def _offered(offers: Mapping[str, Offer]) -> list[str]:

@@ -18,7 +18,6 @@ from tuneoff.errors import ExperimentError
 if TYPE_CHECKING:
     from tuneoff.base.findings import Check, Report
     from tuneoff.trust.check.evidence import AdapterCheck, Subject
-    from tuneoff.trust.workload_check.checks import WorkloadCheck
 
 NAME = "check"
 HELP = (
@@ -109,16 +108,21 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _contract(arguments: argparse.Namespace) -> int:
     from tuneoff.base.findings import FAILS, chosen, page
+    from tuneoff.cli.selection import overridden_plan
+    from tuneoff.experiment.names import training_name
     from tuneoff.trust.check.checks import CHECKS
     from tuneoff.trust.check.run_checks import SHOWN
     from tuneoff.trust.workload_check.checks import CHECKS as OF_WORKLOADS
+    from tuneoff.trust.workload_check.checks import check_workload
 
     file, only = arguments.workload, arguments.only or ()
     if file is not None:
         of_workload = chosen(OF_WORKLOADS, only, listed=("--workload", "FILE"))
         if arguments.list:
             return _list(of_workload, arguments.json)
-        reports = [_of_workload(file, of_workload)]
+        plan = overridden_plan(file)
+        experiment = plan.counted[0].spec.experiment
+        reports = [check_workload(experiment, training_name(experiment.workload, plan.name), of_workload, note)]
     else:
         checks = chosen(CHECKS, only)
         if arguments.list:
@@ -184,16 +188,6 @@ def _controls(results: Path, as_json: bool) -> int:
     else:
         write("\n".join([*lines(result), *interference_lines(between), "", str(results.resolve())]))
     return code
-
-
-def _of_workload(file: Path, checks: Sequence[WorkloadCheck]) -> Report:
-    from tuneoff.cli.selection import overridden_plan
-    from tuneoff.experiment.names import training_name
-    from tuneoff.trust.workload_check.checks import check_workload
-
-    plan = overridden_plan(file)
-    experiment = plan.counted[0].spec.experiment
-    return check_workload(experiment, training_name(experiment.workload, plan.name), checks, note)
 
 
 def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> list[Report]:

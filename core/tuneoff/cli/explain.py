@@ -87,7 +87,10 @@ def execute(arguments: argparse.Namespace) -> int:
     documents = {name: text for name in names if (text := _document(name)) is not None}
     topics = {"keys", *names} if set(names) <= TOPICS.keys() else TOPICS.keys()  # a topic is listed without the others
     every = [(topic, *entry) for topic, entries in TOPICS.items() if topic in topics for entry in entries()] if names else []
-    rows = list(_overview()) if not names else [entry for name in names for entry in _explained(name, every, name in documents)]
+    rows = [entry for name in names for entry in _explained(name, every, name in documents)]
+    if not names:
+        counts = {topic: sum(1 for _ in entries()) for topic, entries in TOPICS.items()}
+        rows = [(topic, f"{counts[topic]} names", "", one_line(entries.__doc__ or "")) for topic, entries in TOPICS.items()]
     if arguments.json:
         rows += [("documents", name, "", text) for name, text in documents.items()]
         write_json([dict(zip(("topic", "name", "detail", "text"), entry, strict=True)) for entry in rows])
@@ -117,12 +120,6 @@ def _document(name: str) -> str | None:
         return manual.page_text(name.rpartition("/")[2])
     item = interface_items().get(name)
     return item_page(name, item) if item is not None else None
-
-
-def _overview() -> Iterator[Row]:
-    for topic, entries in TOPICS.items():
-        count = sum(1 for _ in entries())
-        yield topic, f"{count} names", "", one_line(entries.__doc__ or "")
 
 
 def _explained(name: str, every: Sequence[Row], has_document: bool) -> list[Row]:

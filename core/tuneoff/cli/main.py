@@ -5,56 +5,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import importlib
 import logging
 import os
 import sys
-import tempfile
 import traceback
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import tuneoff
 from tuneoff.base.current_folder import current_folder_problem
 from tuneoff.base.output import note, plain_line
-from tuneoff.cli import (
-    bundle,
-    check,
-    compare,
-    diff,
-    doctor,
-    explain,
-    export,
-    listing,
-    new_adapter,
-    new_workload,
-    plan,
-    report,
-    reproduce,
-    run,
-    verify,
-    watch,
-)
 from tuneoff.cli.command import BAD_INPUT, CliCommand, OneLineParser, added_commands, build_parser, complete
 from tuneoff.cli.renamed import is_now
 from tuneoff.errors import NOT_KNOWN, ResultsError, TuneoffError
 
-COMMANDS: tuple[CliCommand, ...] = (
-    listing,
-    explain,
-    doctor,
-    plan,
-    run,
-    compare,
-    watch,
-    report,
-    diff,
-    check,
-    verify,
-    export,
-    bundle,
-    reproduce,
-    new_adapter,
-    new_workload,
+COMMANDS = (  # the modules of this folder, but for `list`, whose module is `listing`
+    *("list", "explain", "doctor", "plan", "run", "compare", "watch", "report", "diff", "check", "verify", "export", "bundle"),
+    *("reproduce", "new-adapter", "new-workload"),
 )
 DESCRIPTION = (
     "Compare hyperparameter-optimization frameworks: each is driven through one lifecycle, runs the same workload, "
@@ -105,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         note("tuneoff: interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        _forget_standard_output()
+        with contextlib.suppress(OSError, ValueError):  # ValueError: a test's capture has no descriptor
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush would fail
         return BROKEN_PIPE
     except Exception as error:  # the last resort: a user never sees a traceback
         if debug:
@@ -126,13 +95,16 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
         argv, sys.argv = sys.argv[1:], sys.argv[:1]  # they are none of a plugin's that parses its own
     words = [argument for argument in argv if argument != "--debug"]
     if words[:1] == ["help"]:
-        argv = [*words[1:2], "--help"]
+        argv = words = [*words[1:2], "--help"]
     if (renamed := is_now(argv)) is not None:
         note(f"tuneoff: {renamed}")
         return BAD_INPUT
     try:
         word = next((argument for argument in argv if not argument.startswith("-")), "")
-        commands = COMMANDS if any(word == command.NAME for command in COMMANDS) else all_commands(word)
+        if word not in COMMANDS:
+            commands = all_commands(word)
+        else:  # alone, unless the help of all of them may be asked for
+            commands = tuple(map(core_command, [word] if words[0] == word else COMMANDS))
         arguments: argparse.Namespace = _parser(commands).parse_args(argv)
     except SystemExit as end:
         code: Any = end.code
@@ -143,13 +115,19 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     return arguments
 
 
+def core_command(name: str) -> CliCommand:
+    """Import and return a command of this package."""
+    command: Any = importlib.import_module(f"tuneoff.cli.{'listing' if name == 'list' else name.replace('-', '_')}")
+    return cast(CliCommand, command)
+
+
 def all_commands(word: str = "") -> tuple[CliCommand, ...]:
     """Return core's commands and those that installed packages add.
 
     Raises:
         PluginError: the one that is asked for is broken.
     """
-    return (*COMMANDS, *added_commands(word))
+    return (*map(core_command, COMMANDS), *added_commands(word))
 
 
 @functools.cache
@@ -168,12 +146,6 @@ def _open_standard_streams() -> None:
             if descriptor == number:  # and so the children's
                 os.set_inheritable(descriptor, True)
             setattr(sys, name, os.fdopen(descriptor, "r" if number == 0 else "w", closefd=False))
-
-
-def _forget_standard_output() -> None:
-    """Point standard output at nothing, or the interpreter complains when it flushes it at its end."""
-    with contextlib.suppress(OSError, ValueError):  # ValueError: a test's capture has no descriptor
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _StandardError(logging.StreamHandler[TextIO]):
@@ -208,6 +180,8 @@ def set_up(debug: bool) -> None:
 
 def save_traceback(error: BaseException) -> str:
     """Write the traceback to a new file and return its path, or why there is none."""
+    import tempfile
+
     try:
         with tempfile.NamedTemporaryFile("w", prefix="tuneoff-fault-", suffix=".txt", delete=False) as file:
             file.writelines(traceback.format_exception(error))

@@ -39,6 +39,8 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     Raises:
         TuneoffError: bad data, an unusable results folder or port, a plan of which nothing would run.
     """
+    from tuneoff.base.layout import LOG
+    from tuneoff.base.tracebacks import logged_tracebacks
     from tuneoff.cli.selection import check_something_runs
     from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
@@ -69,10 +71,11 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     named = names(plan, ends)
     for end in ends:
         if end.status in FAILURES:
-            log = f"; see {end.folder / 'log.txt'}" if end.folder is not None else ""
+            log = f"; see {end.folder / LOG}" if end.folder is not None else ""
             note(f"tuneoff: run {end.run_id} ({named[end.run_id]}) {end.status}: {reason(end)}{log}")
         if arguments.debug and end.folder is not None:
-            _show_tracebacks(end.folder)
+            for traceback in logged_tracebacks(end.folder / LOG):
+                print("\n".join(printable(line) for line in traceback.splitlines()), file=sys.stderr)
     with_report = getattr(arguments, "report", False) and code != INTERRUPTED
     contents = read_results(results)
     if arguments.json:
@@ -117,15 +120,6 @@ def shown_ending(answer: Answered) -> str:
     from tuneoff.tell.report.tables import ending
 
     return "\n".join(printable(line) for line in ending(answer.choice, terminal_width()))
-
-
-def _show_tracebacks(execution: Path) -> None:
-    """Write to standard error what went wrong in the code of a user or of a framework."""
-    from tuneoff.base.layout import LOG
-    from tuneoff.base.tracebacks import logged_tracebacks
-
-    for traceback in logged_tracebacks(execution / LOG):
-        print("\n".join(printable(line) for line in traceback.splitlines()), file=sys.stderr)
 
 
 def exit_code(ends: Sequence[RunEnd], maxfail: int | None = None) -> int:

@@ -38,23 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.base.targets import load_target
+    from tuneoff.experiment.accounting.declared import carbon_line, prices_line
+    from tuneoff.run.uncharged import uncharged_lines
+
     plan = plan_of(arguments)
     if arguments.json:
         write_json(plan.to_json())
-    else:
-        write(
-            "\n".join(
-                [
-                    _table(plan),
-                    "",
-                    *_emulated(plan),
-                    *_placed(plan),
-                    *_accounting(plan),
-                    *_detectable(plan, arguments.earlier),
-                    _summary(plan),
-                ]
-            )
-        )
+        return 0
+    labels = plan.label_texts
+    lines = [_table(plan), ""]
+    if emulated := dict.fromkeys(labels[run.label] for run in plan.counted if run.emulated):
+        lines.append(f"emulated, so shown but in no ranking or comparison: {', '.join(emulated)}")
+    placements = ((labels[run.label], load_target(run.spec.adapter_target).placement(run.spec)) for run in plan.to_run)
+    lines += dict.fromkeys(f"{label}: {placement}" for label, placement in placements if placement is not None)
+    lines += [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *uncharged_lines(plan, time.time_ns())]
+    write("\n".join([*lines, *_detectable(plan, arguments.earlier), _summary(plan)]))
     return 0
 
 
@@ -90,32 +89,6 @@ def _remark(run: PlannedRun, samplers: Mapping[str, str]) -> str:
     if run.skip_reason is not None:
         return f"skipped: {run.skip_reason}"
     return "warm-up" if run.spec.warm_up else ""
-
-
-def _emulated(plan: Plan) -> list[str]:
-    """Return one line on the runs whose platform is emulated, if there are any."""
-
-    labels = plan.label_texts
-    emulated = dict.fromkeys(labels[run.label] for run in plan.counted if run.emulated)
-    return [f"emulated, so shown but in no ranking or comparison: {', '.join(emulated)}"] if emulated else []
-
-
-def _placed(plan: Plan) -> list[str]:
-    """Return what runs start on which other hosts, one line for each entry that does."""
-    from tuneoff.base.targets import load_target
-
-    labels = plan.label_texts
-    placed = ((labels[run.label], load_target(run.spec.adapter_target).placement(run.spec)) for run in plan.to_run)
-    return list(dict.fromkeys(f"{label}: {placement}" for label, placement in placed if placement is not None))
-
-
-def _accounting(plan: Plan) -> list[str]:
-    """Return what is metered and charged in the runs, one line each, and what of it will be lacking."""
-    from tuneoff.experiment.accounting.declared import carbon_line, prices_line
-    from tuneoff.run.uncharged import uncharged_lines
-
-    lacking = uncharged_lines(plan, time.time_ns())
-    return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *lacking]
 
 
 def _detectable(plan: Plan, earlier: Path | None) -> list[str]:

@@ -155,23 +155,19 @@ def check_something_runs(plan: Plan) -> None:
         MissingPackageError: a framework or package is missing or of another version.
         UnsupportedError: the adapters cannot serve it.
     """
+    from tuneoff.capabilities import framework_status
     from tuneoff.errors import MissingPackageError, UnsupportedError
+    from tuneoff.registry import adapter_class
 
     reasons = {run.skip_reason: run for run in plan.counted}
     if plan.to_run or not reasons:
         return
     reason, run = next(iter(reasons.items()))
     more = f"; {len(reasons) - 1} more reasons: {command('plan', plan.path)}" if len(reasons) > 1 else ""
-    kind = MissingPackageError if _is_missing(run.spec.adapter, reason or "") else UnsupportedError
-    raise kind(f"{reason}{more}")
-
-
-def _is_missing(adapter: str, reason: str) -> bool:
-    """Tell whether a package is the reason: of the framework itself, or one that an offer or the workload needs."""
-    from tuneoff.capabilities import framework_status
-    from tuneoff.registry import adapter_class
-
-    return reason == framework_status(adapter, adapter_class(adapter).capabilities).text or "pip install" in reason
+    adapter = run.spec.adapter
+    of_framework = framework_status(adapter, adapter_class(adapter).capabilities).text
+    is_missing = reason == of_framework or "pip install" in (reason or "")  # the latter: of an offer or the workload
+    raise (MissingPackageError if is_missing else UnsupportedError)(f"{reason}{more}")
 
 
 def _entries(path: Path, names: Sequence[str]) -> list[Any]:

@@ -22,11 +22,16 @@ def status_json(results: Path, *, with_declared: bool) -> dict[str, Any]:
     """Return the folder and each planned run as JSON values, with what was declared beside what was found where that is asked."""
     from tuneoff.cli.matrix import to_json
     from tuneoff.judge.results import read_results
+    from tuneoff.measure.stored import read_run
 
     contents = read_results(results)
     ends = contents.ends
     values = to_json(contents, ends)
-    return _with_declared(values, ends) if with_declared else values
+    folders = {end.run_id: end.folder for end in ends}
+    for run in values["runs"] if with_declared else ():
+        folder = folders[run["run_id"]]
+        run["declared"] = plain(read_run(folder).declared) if folder is not None else []
+    return values
 
 
 def figures_text(results: Path) -> str:
@@ -140,13 +145,3 @@ def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
         else ["no mismatch"]
     )
     return "\n".join([filled_columns(HEADER, rows, optional=("runs",)), "", *summary])
-
-
-def _with_declared(values: dict[str, Any], ends: Sequence[RunEnd]) -> dict[str, Any]:
-    from tuneoff.measure.stored import read_run
-
-    folders = {end.run_id: end.folder for end in ends}
-    for run in values["runs"]:
-        folder = folders[run["run_id"]]
-        run["declared"] = plain(read_run(folder).declared) if folder is not None else []
-    return values

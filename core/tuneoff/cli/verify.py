@@ -52,9 +52,10 @@ def _lines(verification: Verification) -> Iterator[str]:
     yield from _problem_lines(verification)
     yield from _notes(verification)
     checked = _checked(verification)
+    executions = f" ({counted(checked['executions'], 'execution')})" if checked["executions"] != checked["runs"] else ""
     what = (
-        f"{_executed(verification)}, {counted(checked['trials'], 'trial')}, {counted(checked['events'], 'event')}, "
-        f"{counted(checked['samples'], 'sample')}, {counted(checked['values'], 'value')}"
+        f"{counted(checked['runs'], 'run')}{executions}, {counted(checked['trials'], 'trial')}, "
+        f"{counted(checked['events'], 'event')}, {counted(checked['samples'], 'sample')}, {counted(checked['values'], 'value')}"
     )
     where = verification.results.resolve()
     if verification.is_verified and not checked["executions"]:
@@ -111,12 +112,6 @@ def _notes(verification: Verification) -> Iterator[str]:
 def _listed(names: list[str]) -> str:
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _executed(verification: Verification) -> str:
-    checked = _checked(verification)
-    runs = counted(checked["runs"], "run")
-    return runs if checked["executions"] == checked["runs"] else f"{runs} ({counted(checked['executions'], 'execution')})"
 
 
 def _checked(verification: Verification) -> dict[str, int]:

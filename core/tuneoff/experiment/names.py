@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import canonical_json
-from tuneoff.experiment.spec import ExperimentSpec, RunSpec, WorkloadSpec
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import ExperimentSpec, RunSpec, WorkloadSpec
 
 _STRATEGIES = ("sampler", "pruner")  # named apart from the variant
 _IMPLIED = (".name", ".count")  # `workload=null` and `workers=2` say as much as `workload.name=null` and `workers.count=2`

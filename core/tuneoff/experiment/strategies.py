@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, SearchSpace, Stepped
 from tuneoff.base.targets import unknown_name, unknown_option
 from tuneoff.capabilities import Capabilities, Option
 from tuneoff.errors import ExperimentError, UnknownNameError
-from tuneoff.experiment.spec import RunSpec, Strategy
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec, Strategy
+
 
 DEFAULT = "default"  # the sampler that each framework has by default
 SAMPLERS = ("random", "grid", "fixed", DEFAULT, "tpe", "gp", "cmaes", "sobol")
@@ -98,7 +102,7 @@ def check_pruner(pruner: Strategy, epochs_per_trial: int, more_names: Iterable[s
             raise ExperimentError(f"{problem} must be {rule.text}, but got {value!r}")
         if name in _IN_EPOCHS and value > epochs_per_trial:
             raise ExperimentError(f"{problem} may be at most `budget.epochs_per_trial` ({epochs_per_trial}), but got {value}")
-    return Strategy(name=pruner.name, options=options)
+    return replace(pruner, options=options)
 
 
 MAX_REPEATS = 10_000  # draws in a row that give nothing new before `sample_distinct` gives up
