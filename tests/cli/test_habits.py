@@ -36,6 +36,7 @@ PORT = "must be a whole number from 0 to 65535, but got "
         (("compare", "own.yaml", "--seeds", "count:0"), "--seeds: count must be at least 1, but got 'count:0'"),
         (("compare", "own.yaml", "--seeds", "0-99999999999"), "--seeds: must be at most 10000, but got '0-99999999999'"),
         (("compare", "own.yaml", "--seeds", "0-3", "2"), "tuneoff: --seeds: must differ, but got [0, 1, 2, 3, 2]"),
+        (("compare", "own.yaml", "--seeds", "0", "--seeds", "0"), "tuneoff: --seeds: must differ, but got [0, 0]"),
         (("compare", "own.yaml", "--workers", "0"), "tuneoff: --workers: must be at least 1, but got 0"),
         (("compare", "own.yaml", "--trials", "0"), "tuneoff: --trials: must be at least 1, but got 0"),
         (("compare", "own.yaml", "--adapter", "plane"), "tuneoff: --adapter: no adapter named 'plane'; did you mean 'plain'?"),

@@ -67,10 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     if not manifest.verified:
         note(f"NOT VERIFIED, and the bundle says so: {manifest.problems[0]}")
-    write("\n".join([*(f"missing: {printable(line)}" for line in manifest.missing), _line(packed.sha256, len(manifest.files))]))
+    packed_line = f"bundled {counted(len(manifest.files), 'file')}; SHA-256 of the archive: {packed.sha256}"
+    write("\n".join([*(f"missing: {printable(line)}" for line in manifest.missing), packed_line]))
     write(f"{printable(str(packed.path.resolve()))} ({packed.size_bytes / 1e6:.2f} MB)")
     return 0
-
-
-def _line(sha256: str, files: int) -> str:
-    return f"bundled {counted(files, 'file')}; SHA-256 of the archive: {sha256}"

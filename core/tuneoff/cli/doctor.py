@@ -31,17 +31,6 @@ HELP = "check Python, machine, frameworks, conflicts, data and the results folde
 EXAMPLE = "tuneoff doctor digits"
 
 
-def all_checks(file: Path | None = None, image: str | None = None) -> list[Finding]:
-    """Return every check; with a file, also those of what it needs; with an image of trials, also whether it fits.
-
-    Raises:
-        ExperimentError: the file breaks a rule.
-    """
-    plan = _plan(file) if file is not None else None
-    checks = (machine(), power(plan), charges(plan), adapters(plan), of_adapters(image), data(plan))
-    return [*(check for group in checks for check in group), results_folder(RESULTS)]
-
-
 def machine() -> Iterator[Finding]:
     """Check Python, platform, cores, memory, control groups and shared memory."""
     version = ".".join(map(str, sys.version_info[:3]))
@@ -148,12 +137,6 @@ def results_folder(path: Path) -> Finding:
     return _space("results", existing, MIN_DISK_BYTES, "free some, or use --output")
 
 
-def _plan(file: Path) -> Plan:
-    from tuneoff.cli.selection import overridden_plan
-
-    return overridden_plan(file)
-
-
 def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 0) -> Finding:
     """Return a check that holds or not; it fails where it has an exit code, else it warns."""
     if holds:
@@ -222,7 +205,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    checks = all_checks(arguments.file, arguments.image)
+    from tuneoff.cli.selection import overridden_plan
+
+    plan = overridden_plan(arguments.file) if arguments.file is not None else None
+    groups = (machine(), power(plan), charges(plan), adapters(plan), of_adapters(arguments.image), data(plan))
+    checks = [*(check for group in groups for check in group), results_folder(RESULTS)]
     levels = {"passed": "ok", "not applicable": "ok", "failed": "fail"}
     rows = [(levels.get(check.verdict, "warn"), check.id, check.text, check.exit_code) for check in checks]
     if arguments.json:

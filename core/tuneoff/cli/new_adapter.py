@@ -29,7 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     folder = arguments.output or Path(f"tuneoff-{arguments.name}")
     check_name("adapter", "an adapter", arguments.name, "my-framework")
-    words = _words(arguments.name)
+    words = {
+        "@NAME@": arguments.name,
+        "@MODULE@": f"tuneoff_{arguments.name.replace('-', '_')}",
+        "@CLASS@": f"{camel_case(arguments.name)}Adapter",
+    }
     for path in write_templates([TEMPLATES / "adapter" / "package", TEMPLATES / "adapter" / arguments.like], folder, words):
         write(str(path))
     quoted, name = shlex.quote(str(folder)), arguments.name
@@ -37,11 +41,3 @@ def execute(arguments: argparse.Namespace) -> int:
     target = f"{words['@MODULE@']}:{words['@CLASS@']}"
     write(f"without installing:\n  PYTHONPATH={shlex.quote(str(folder / 'src'))} {command('check', target)}")
     return 0
-
-
-def _words(name: str) -> dict[str, str]:
-    return {
-        "@NAME@": name,
-        "@MODULE@": f"tuneoff_{name.replace('-', '_')}",
-        "@CLASS@": f"{camel_case(name)}Adapter",
-    }

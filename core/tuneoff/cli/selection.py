@@ -134,11 +134,10 @@ def overridden_plan(
     except ExperimentError as error:
         raise type(error)(_by_flag(str(error), source, replaced)) from error
     share_folder()
-    return replace(plan, options={option: _texts(value) for option, value in options.items() if value is not None})
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
+    lists = {
+        option: value if isinstance(value, list | tuple) else [value] for option, value in options.items() if value is not None
+    }
+    return replace(plan, options={option: tuple(map(str, values)) for option, values in lists.items()})
 
 
 def _by_flag(problem: str, path: Path, keys: Iterable[str]) -> str:

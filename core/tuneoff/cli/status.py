@@ -44,10 +44,21 @@ def figures_text(results: Path) -> str:
 
 def declared_text(results: Path) -> str:
     """Return what was declared beside what was found in the runs."""
+    from tuneoff.cli.matrix import names
     from tuneoff.judge.results import read_results
+    from tuneoff.measure.stored import read_run
+    from tuneoff.tell.report.declared import HEADER, declared_rows, mismatches
 
     contents = read_results(results)
-    return f"{_declared(contents.plan, contents.ends)}\n\n{results.resolve()}"
+    named = names(contents.plan, contents.ends)
+    runs = [(named[end.run_id], read_run(end.folder)) for end in contents.ends if end.folder is not None]
+    rows = list(declared_rows(runs))
+    if not rows:
+        return f"no run has a record of declared variables\n\n{results.resolve()}"
+    lines = mismatches(runs)
+    summary = f"{len(lines)} {'mismatch' if len(lines) == 1 else 'mismatches'}:" if lines else "no mismatch"
+    table = filled_columns(HEADER, rows, optional=("runs",))
+    return "\n".join([table, "", summary, *(f"  {line}" for line in lines), "", str(results.resolve())])
 
 
 def runs_text(results: Path) -> str:
@@ -126,22 +137,3 @@ def _reasons(plan: Plan, ends: Sequence[RunEnd]) -> str:
         if reason(end):
             runs_by_reason.setdefault(f"{end.status}: {reason(end)}", []).append(named[end.run_id])
     return "".join(f"\n{printable(f'{together(runs)}: {why}')}" for why, runs in runs_by_reason.items())
-
-
-def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
-    from tuneoff.cli.matrix import names
-    from tuneoff.measure.stored import read_run
-    from tuneoff.tell.report.declared import HEADER, declared_rows, mismatches
-
-    named = names(plan, ends)
-    runs = [(named[end.run_id], read_run(end.folder)) for end in ends if end.folder is not None]
-    rows = list(declared_rows(runs))
-    if not rows:
-        return "no run has a record of declared variables"
-    lines = mismatches(runs)
-    summary = (
-        [f"{len(lines)} {'mismatch' if len(lines) == 1 else 'mismatches'}:", *(f"  {line}" for line in lines)]
-        if lines
-        else ["no mismatch"]
-    )
-    return "\n".join([filled_columns(HEADER, rows, optional=("runs",)), "", *summary])

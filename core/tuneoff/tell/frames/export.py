@@ -136,7 +136,9 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
     paths = [destination / f"{name}.{format}" for name in TABLES]
     try:
         key = export_key(results)  # before the records are read, so that a later change shows
-        open_table = _table_writer(format, key)
+        open_table: Callable[[BinaryIO, Columns], _Table] = _CsvTable if format == "csv" else _JsonTable
+        if format == "parquet":
+            open_table = functools.partial(ParquetTable, key=key)
         stored = executions(results, run_ids)
         make_folder(destination)
         with contextlib.ExitStack() as replaced:
@@ -209,9 +211,3 @@ class _JsonTable:
     def close(self) -> None:
         self._file.write("[]\n" if self._separator == "[\n" else "\n]\n")
         self._file.detach()
-
-
-def _table_writer(format: Format, key: str) -> Callable[[BinaryIO, Columns], _Table]:
-    if format == "parquet":
-        return functools.partial(ParquetTable, key=key)
-    return _CsvTable if format == "csv" else _JsonTable

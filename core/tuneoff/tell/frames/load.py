@@ -136,9 +136,7 @@ class Frames:
                 self.folder / EXPORT / f"{table}.parquet",
                 _export(self.folder),
             )
-        return self._from_records(table, {name: TABLES[table][name] for name in names})
-
-    def _from_records(self, table: str, columns: Columns) -> Any:
+        columns = {name: TABLES[table][name] for name in names}
         run_ids = [run.run_id for run in read_plan(self.folder).runs]
         form = schema(columns)
         tables: list[Any] = []

@@ -66,10 +66,6 @@ class Access:
             return False
         return self.token is not None and any(self._is_token(value) for value in values)
 
-    def set_cookie(self) -> str:
-        """Return what makes a browser keep the token for this page alone."""
-        return f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"
-
     def _is_token(self, value: str) -> bool:
         return hmac.compare_digest(value.encode(errors="replace"), (self.token or "").encode())
 
@@ -167,13 +163,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        if not self.server.access.allows(query, self.headers.get_all("Cookie", [])):
+        access = self.server.access
+        if not access.allows(query, self.headers.get_all("Cookie", [])):
             self._send(
                 text_answer(HTTPStatus.FORBIDDEN, "this needs the token: open the address that `tuneoff watch --serve` printed")
             )
             return
-        is_first = self.server.access.is_in_query(query)
-        self._send(self.server.site.answer(path), *([("Set-Cookie", self.server.access.set_cookie())] if is_first else []))
+        cookie = f"{access.cookie}={access.token}; HttpOnly; SameSite=Strict; Path=/"  # kept by a browser for this page alone
+        self._send(self.server.site.answer(path), *([("Set-Cookie", cookie)] if access.is_in_query(query) else []))
 
     def do_HEAD(self) -> None:
         self.do_GET()

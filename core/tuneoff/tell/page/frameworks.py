@@ -207,12 +207,6 @@ def has_intervals(setting: Setting) -> bool:
     return any(ratio.is_interval for row in setting.rows for column in row.columns.values() for ratio in column.ratios.values())
 
 
-def column_groups(setting: Setting) -> Sequence[Group]:
-    """Return the groups of the first column, which the dots are of."""
-    scope = setting.scopes[0].text
-    return [row.columns[scope].group for row in setting.rows if scope in row.columns]
-
-
 def _cell_of_ratio(ratio: Ratio) -> RatioCell:
     text, _, rest = ratio_text(ratio).partition(" (")
     size = sum(max(ratio.estimate, 1 / ratio.estimate if ratio.estimate else math.inf) >= least for least in SHADES)

@@ -14,7 +14,7 @@ from tuneoff.base.format import counted, duration_range
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.layout import RECORD, REPORT
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.metric_catalogue import Metric, metric
+from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.anytime import curves
@@ -27,7 +27,7 @@ from tuneoff.judge.results import Results
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_bytes
 from tuneoff.tell.page import texts
-from tuneoff.tell.page.frameworks import FrameworkTable, column_groups, framework_tables
+from tuneoff.tell.page.frameworks import FrameworkTable, framework_tables
 from tuneoff.tell.page.runs import STATUSES, Facts, fault_tables, framework_facts, machine_facts, package_facts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
@@ -89,6 +89,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
     same, differing = package_facts(results)
     main = choice.settings[0] if choice.settings else None
     time = time_question(answers)
+    questions = sorted(answers.questions, key=lambda question: question is not time)  # the one on time first
     drawn, left_out = _anytime(results, main)
     runs = {run.run_id: (group, run) for group in answers.groups for run in group.runs}
     return {
@@ -99,7 +100,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "main": main,
         "others": choice.settings[1:],
         "time": time,
-        "asked": _dot_questions(answers.questions, time),
+        "asked": [(question, metric(question.metric)) for question in questions],  # whose values the dots may show
         "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
         "beside": [metric(name) for name in (ENERGY, choice.quality)],  # columns beside those of time
         "places": Places(results, folder),
@@ -124,16 +125,9 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
     }
 
 
-def _dot_questions(questions: Sequence[Question], time: Question | None) -> list[tuple[Question, Metric]]:
-    """Return the questions whose values the dots may show with their metrics, the one on time first."""
-    return [
-        (asked_question, metric(asked_question.metric))
-        for asked_question in sorted(questions, key=lambda question: question is not time)
-    ]
-
-
 def _axes(setting: Setting, questions: Iterable[Question]) -> dict[str, Scale]:
-    groups = column_groups(setting)
+    scope = setting.scopes[0].text  # the first column, which the dots are of
+    groups = [row.columns[scope].group for row in setting.rows if scope in row.columns]
     axes = {question.name: shared_scale(groups, question) for question in questions}
     return {name: axis for name, axis in axes.items() if axis is not None}
 
@@ -190,7 +184,7 @@ def basis(results: Results, answers: Answers, circumstances: Circumstances) -> l
         Facts(title="Judged by", rows=tuple(_judged(answers))),
         Facts(
             title="Frozen before the first run",
-            rows=tuple((_name(key), (_value(value),)) for key, value in answers.analysis.items() if key not in APART),
+            rows=tuple((key.replace("_", " "), (_value(value),)) for key, value in answers.analysis.items() if key not in APART),
         ),
         Facts(
             title="Identity",
@@ -212,10 +206,6 @@ def _judged(answers: Answers) -> list[tuple[str, tuple[str, ...]]]:
         ("questions", questions or ("none",)),
         ("confidence", (f"{confidence(answers.confidence)} for a family of {answers.family_size} comparisons, by Bonferroni",)),
     ]
-
-
-def _name(key: str) -> str:
-    return key.replace("_", " ")
 
 
 def _value(value: Any) -> str:

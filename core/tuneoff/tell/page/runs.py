@@ -177,12 +177,8 @@ def _memory(environment: Mapping[str, Any]) -> str:
     return f"{size / GIGABYTE:.1f} GB" if isinstance(size, int | float) else ""
 
 
-def _system(environment: Mapping[str, Any]) -> str:
-    return " ".join(str(environment[name]) for name in ("system", "kernel", "machine", "libc") if environment.get(name))
-
-
-def _python(environment: Mapping[str, Any]) -> str:
-    return " ".join(str(environment[name]) for name in ("python_implementation", "python") if environment.get(name))
+def _joined(environment: Mapping[str, Any], *names: str) -> str:
+    return " ".join(str(environment[name]) for name in names if environment.get(name))
 
 
 def _inside(environment: Mapping[str, Any]) -> str:
@@ -200,19 +196,14 @@ def _code(environment: Mapping[str, Any]) -> str:
     return str(git.get("commit") or _part(environment, "workload").get("sha256") or "")
 
 
-def _data(environment: Mapping[str, Any]) -> str:
-    data = _part(environment, "data")
-    return " ".join(str(data[name]) for name in ("name", "version") if data.get(name))
-
-
 _MACHINE = {
     "host": lambda environment: str(environment.get("host") or ""),
     "processor": _processor,
     "memory": _memory,
     "accelerators": _accelerators,
-    "system": _system,
+    "system": lambda environment: _joined(environment, "system", "kernel", "machine", "libc"),
     "runs in": _inside,
-    "Python": _python,
-    "data": _data,
+    "Python": lambda environment: _joined(environment, "python_implementation", "python"),
+    "data": lambda environment: _joined(_part(environment, "data"), "name", "version"),
     "workload's code": _code,
 }

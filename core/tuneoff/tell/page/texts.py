@@ -33,11 +33,10 @@ def visible(text: str) -> str:
     """Return `text` with what a reader could not see, or what would turn its direction, as escapes: `\\x1b`, `\\u202e`."""
     if text.isprintable():
         return text
-    return "".join(character if character.isprintable() or character in ALLOWED else _escape(character) for character in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+    return "".join(
+        character if character.isprintable() or character in ALLOWED else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 def path_link(target: Path, folder: Path) -> str:

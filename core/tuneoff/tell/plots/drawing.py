@@ -109,7 +109,8 @@ class Scale:
 
     def at(self, value: float) -> float:
         """Return where a value stands, from 0 to 1; what lies beyond an end is put on it."""
-        low, high, moved = (self._moved(number) for number in (self.low, self.high, min(max(value, self.low), self.high)))
+        inside = min(max(value, self.low), self.high)
+        low, high, moved = (math.log(number) if self.is_log else number for number in (self.low, self.high, inside))
         return (moved - low) / (high - low)
 
     @property
@@ -117,15 +118,13 @@ class Scale:
         """Some round values: (where, text)."""
         return tuple((self.at(value), _short(figure(value))) for value in self._round())
 
-    def _moved(self, value: float) -> float:
-        return math.log(value) if self.is_log else value
-
     def _round(self) -> list[float]:
         if self.is_log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             candidates = [number * 10.0**power for power in range(first, last + 1) for number in (1, 2, 5)]
             inside = [value for value in candidates if self.low <= value <= self.high]
-            return inside if len(inside) <= MOST_TICKS else [value for value in inside if _is_power(value)] or inside[:1]
+            powers = [value for value in inside if math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)]
+            return inside if len(inside) <= MOST_TICKS else powers or inside[:1]
         size = 10.0 ** math.floor(math.log10((self.high - self.low) / MOST_TICKS))
         step = next(size * number for number in STEPS if (self.high - self.low) / (size * number) <= MOST_TICKS)
         return [number * step for number in range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)]
@@ -141,10 +140,6 @@ def scale(values: Iterable[float], far: float = FAR) -> Scale | None:
         return Scale(low=low / 1.1, high=high * 1.1, is_log=True)
     margin = (high - low) * 0.05 or abs(high) * 0.05 or 0.5
     return Scale(low=low - margin, high=high + margin)
-
-
-def _is_power(value: float) -> bool:
-    return math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)
 
 
 def _short(text: str) -> str:

@@ -60,7 +60,8 @@ def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
         middle = _middle(group, time) if group is not None else ()
         if group is not None and middle:
             seconds = sum(_value(group, time.metric, seed) or 0.0 for seed in middle) / len(middle) / MILLISECONDS
-            parts = _mean([parts for seed in middle if (parts := _parts(group, seed)) is not None])
+            of_runs = [parts for seed in middle if (parts := _parts(group, seed)) is not None]
+            parts = {name: sum(parts[name] for parts in of_runs) / len(of_runs) for name in PARTS}
             jobs.append((row, seconds, middle, parts))
     longest = max((sum(parts.values()) for *_, parts in jobs), default=0.0) or 1.0
     return [Bar(row=row, seconds=seconds, seeds=seeds, parts=_placed(parts, longest)) for row, seconds, seeds, parts in jobs]
@@ -101,7 +102,3 @@ def _parts(group: Group, seed: int) -> dict[str, float] | None:
 
 def _value(group: Group, metric: str, seed: int) -> float | None:
     return next((seed_value.value for seed_value in group.estimate(metric).values if seed_value.seed == seed), None)
-
-
-def _mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: sum(parts[name] for parts in runs) / len(runs) for name in PARTS}

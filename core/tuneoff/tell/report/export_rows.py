@@ -39,11 +39,14 @@ def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, Row]:
     has_carbon = account.reason is None and uncovered(run, account, evidence.accounting) is None
     wasted = {policy: _wasted_ns(run, policy) for policy in POLICIES}
     costs = _costs(run, evidence.accounting)
+    intensity = evidence.accounting.intensity
     charges = {}
     for trial in run.trials:
         pieces = _pieces(trial, account)
         energy = None if pieces is None else _finite(sum(piece.joules for piece in pieces))
-        grams = _finite(_grams(run, pieces, evidence.accounting) if has_carbon and pieces is not None else None)
+        grams = None
+        if has_carbon and pieces is not None and intensity is not None:
+            grams = _finite(emission(pieces, intensity, run.clock.start_wall_ns if run.clock is not None else 0).grams)
         usd = _finite(costs.get(trial.trial) if costs is not None else _tariff(energy, evidence.accounting))
         charges[trial.trial] = {
             "busy_seconds": sum(busy_ns(attempt) for attempt in trial.attempts) / 1e9,
@@ -79,12 +82,6 @@ def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[EnergyPiece] | N
 def _finite(value: float | None) -> float | None:
     """Return a figure, or None where it overflowed; the run's metrics say why."""
     return value if value is not None and math.isfinite(value) else None
-
-
-def _grams(run: RunRecord, pieces: list[EnergyPiece], accounting: Accounting) -> float | None:
-    if accounting.intensity is None:
-        return None
-    return emission(pieces, accounting.intensity, run.clock.start_wall_ns if run.clock is not None else 0).grams
 
 
 def _costs(run: RunRecord, accounting: Accounting) -> dict[str, float | None] | None:

@@ -187,8 +187,9 @@ def _flagged(label: str, flag: str, groups: Iterable[Group]) -> str:
 def cost_notes(groups: Iterable[Group], headings: Mapping[str, str], circumstances: Circumstances) -> list[str]:
     """Return what the table of energy and cost cannot hold; `headings`: of its columns by metric."""
     charged = [group for group in groups if not group.twins and group.done]
+    meanings = [f"{headings[metric]}: {text}" for metric, text in MEANINGS.items() if metric in headings]
     return [
-        *_meaning(headings),
+        *([f"{'; '.join(meanings)}."] if meanings else []),
         *_kinds(charged, headings),
         *circumstances.meters,
         *circumstances.accounting,
@@ -196,13 +197,6 @@ def cost_notes(groups: Iterable[Group], headings: Mapping[str, str], circumstanc
         *(warning.long for warning in several_kinds(charged, ENERGY)),
         *_waste(charged),
     ]
-
-
-def _meaning(headings: Mapping[str, str]) -> Iterator[str]:
-    """Say what the abbreviated headings mean."""
-    meanings = [f"{headings[metric]}: {text}" for metric, text in MEANINGS.items() if metric in headings]
-    if meanings:
-        yield f"{'; '.join(meanings)}."
 
 
 def _kinds(groups: Sequence[Group], headings: Mapping[str, str]) -> Iterator[str]:

@@ -341,11 +341,8 @@ def _median(group: Group, name: str, *, with_range: bool = False) -> str:
 def _best(choice: Choice, best: BestConfiguration, most: int | None) -> str:
     """Return the best score, and the first `most` parameters of its configuration; None: all."""
     name = next((row.name for setting in choice.settings for row in setting.rows if row.label == best.label), best.label)
-    parameters = [f"{key}={_value(value)}" for key, value in best.configuration.items()]
+    values = {key: f"{value:.3g}" if isinstance(value, float) else value for key, value in best.configuration.items()}
+    parameters = [f"{key}={value}" for key, value in values.items()]
     rest = ", ..." if most is not None and len(parameters) > most else ""
     single = "Best single trial (no ranking)" if most is not None else "Best trial"
     return f"{single}: {best.metric} {score(best.value)} with {name}: {', '.join(parameters[:most])}{rest}"
-
-
-def _value(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ from itertools import groupby
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted
 from tuneoff.judge.answers.answer import Answers, Statement
-from tuneoff.judge.choice.choice import Point, ScalingCurve, Setting
+from tuneoff.judge.choice.choice import Point, ScalingCurve
 from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.choice.curve import FIGURES, amount_text, x_text
 from tuneoff.judge.warnings import ResultsWarning
@@ -24,23 +24,19 @@ def report_lines(answer: Answered, width: int | None) -> Iterator[str]:
     yield from ending(choice, width)
     if not answer.is_refused:
         yield ""
-        yield from (line for setting in choice.settings for line in _curve_lines(setting))
+        for setting in choice.settings:
+            names = {row.label: row.marked for row in setting.rows}
+            for curve in setting.curves:
+                yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
+                for label, points in curve.lines.items():
+                    yield f"  {names[label]}: {'; '.join(_figure(curve, point) for point in points)}"
         yield from _answer_lines(answer.answers, choice.warnings)
-
-
-def _curve_lines(setting: Setting) -> Iterator[str]:
-    """Yield the curves in words, a line per framework."""
-    names = {row.label: row.marked for row in setting.rows}
-    for curve in setting.curves:
-        yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
-        for label, points in curve.lines.items():
-            yield f"  {names[label]}: {'; '.join(f'{x_text(curve, point)} {_figure(curve, point)}' for point in points)}"
 
 
 def _figure(curve: ScalingCurve, point: Point) -> str:
     extrapolated = " (extrapolated)" if point.is_extrapolated else ""
     predicted = f", {amount_text(curve, point.predicted)} predicted{extrapolated}" if point.predicted is not None else ""
-    return amount_text(curve, point.value.estimate) + predicted
+    return f"{x_text(curve, point)} {amount_text(curve, point.value.estimate)}{predicted}"
 
 
 def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Iterator[str]:
