@@ -139,19 +139,14 @@ class OneLineParser(argparse.ArgumentParser):
             )
 
     def error(self, message: str) -> NoReturn:
-        here = experiments_here() if message.endswith(" required: FILE") else []
+        here = list[str]()  # the experiment files of the current folder
+        for path in sorted(Path().glob("*.y*ml")) if message.endswith(" required: FILE") else ():
+            with contextlib.suppress(OSError):
+                if path.is_file() and re.search(rb'^[{ ]*"?workload"?:', path.read_bytes(), re.MULTILINE):
+                    here.append(path.name)
         message += f"; here: {', '.join(here)}" if here else ""
         help_command = printed_command(*self.prog.split()[1:], "--help")
         self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {help_command}')}\n")
-
-
-def experiments_here() -> list[str]:
-    """Return the experiment files of the current folder, by their names."""
-    names = []
-    for path in sorted(Path().glob("*.y*ml")):
-        with contextlib.suppress(OSError):
-            names += [path.name] if path.is_file() and re.search(rb'^[{ ]*"?workload"?:', path.read_bytes(), re.MULTILINE) else []
-    return names
 
 
 def build_parser(commands: Sequence[CliCommand], version: str, description: str, epilog: str) -> OneLineParser:

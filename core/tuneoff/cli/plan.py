@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.base.targets import load_target
     from tuneoff.experiment.accounting.declared import carbon_line, prices_line
+    from tuneoff.judge.answers.compute import answers
+    from tuneoff.judge.detectable import detectable_lines, spreads
+    from tuneoff.judge.results import read_results
     from tuneoff.run.uncharged import uncharged_lines
 
     plan = plan_of(arguments)
@@ -53,7 +56,9 @@ def execute(arguments: argparse.Namespace) -> int:
     placements = ((labels[run.label], load_target(run.spec.adapter_target).placement(run.spec)) for run in plan.to_run)
     lines += dict.fromkeys(f"{label}: {placement}" for label, placement in placements if placement is not None)
     lines += [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *uncharged_lines(plan, time.time_ns())]
-    write("\n".join([*lines, *_detectable(plan, arguments.earlier), _summary(plan)]))
+    earlier: Path | None = arguments.earlier
+    measured = (spreads(answers(read_results(earlier))), str(earlier)) if earlier is not None else ()
+    write("\n".join([*lines, *detectable_lines(plan, *measured), _summary(plan)]))
     return 0
 
 
@@ -89,18 +94,6 @@ def _remark(run: PlannedRun, samplers: Mapping[str, str]) -> str:
     if run.skip_reason is not None:
         return f"skipped: {run.skip_reason}"
     return "warm-up" if run.spec.warm_up else ""
-
-
-def _detectable(plan: Plan, earlier: Path | None) -> list[str]:
-    """Return which differences the planned seeds would find, by the spreads of earlier results where there are some."""
-    from tuneoff.judge.detectable import detectable_lines, spreads
-
-    if earlier is None:
-        return detectable_lines(plan)
-    from tuneoff.judge.answers.compute import answers
-    from tuneoff.judge.results import read_results
-
-    return detectable_lines(plan, spreads(answers(read_results(earlier))), str(earlier))
 
 
 def _summary(plan: Plan) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tuneoff.base.format import MISSING, duration_range, two_digits
 from tuneoff.experiment.metric_catalogue import Metric, metric
 from tuneoff.judge.choice.added import Added
-from tuneoff.judge.choice.choice import Ratio, Row, ScopeColumn, Setting, failures, ratio_text
+from tuneoff.judge.choice.choice import Row, ScopeColumn, Setting, failures, ratio_text
 from tuneoff.judge.columns import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME
 from tuneoff.judge.groups import Group
 from tuneoff.judge.stats.location import Interval
@@ -131,7 +131,12 @@ def ratio_cell(row: Row, scope: str, reference: str | None) -> RatioCell:
     if row.label == reference:
         return ITSELF
     ratio = column.ratios.get(reference)
-    return NO_RATIO if ratio is None else _cell_of_ratio(ratio)
+    if ratio is None:
+        return NO_RATIO
+    text, _, rest = ratio_text(ratio).partition(" (")
+    size = sum(max(ratio.estimate, 1 / ratio.estimate if ratio.estimate else math.inf) >= least for least in SHADES)
+    order = ratio.estimate if math.isfinite(ratio.estimate) else None
+    return RatioCell(text, rest.removesuffix(")"), *LEGEND[ratio.outcome], size if ratio.estimate >= 1 else -size, order)
 
 
 def ratio_cells(row: Row, scope: str, setting: Setting) -> list[RatioCell]:
@@ -205,10 +210,3 @@ def signs_used(setting: Setting) -> list[tuple[str, str, str]]:
 def has_intervals(setting: Setting) -> bool:
     """Whether ranges are the intervals of verdicts; else they are from the lowest to the highest seed."""
     return any(ratio.is_interval for row in setting.rows for column in row.columns.values() for ratio in column.ratios.values())
-
-
-def _cell_of_ratio(ratio: Ratio) -> RatioCell:
-    text, _, rest = ratio_text(ratio).partition(" (")
-    size = sum(max(ratio.estimate, 1 / ratio.estimate if ratio.estimate else math.inf) >= least for least in SHADES)
-    order = ratio.estimate if math.isfinite(ratio.estimate) else None
-    return RatioCell(text, rest.removesuffix(")"), *LEGEND[ratio.outcome], size if ratio.estimate >= 1 else -size, order)

@@ -78,7 +78,10 @@ def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[s
     medians = [median for label, of in enough.items() if (median := _median(label, of, is_max=is_max, is_share=is_share)).points]
     x = scale([value for median in medians for value in (median.points[0][0], median.end)])
     values = [value for median in medians for point in median.points for value in point[1:] if math.isfinite(value)]
-    y = scale(_positive(values), STEEP)
+    if min(values, default=-1.0) >= 0:  # an error of 0 beside greater ones is drawn at half of the least of those
+        least = min((value for value in values if value > 0), default=0.0)
+        values = [max(value, least / 2) for value in values]
+    y = scale(values, STEEP)
     if x is None or y is None:
         return None
     lines = sorted((_line(median, x, y, names[median.label]) for median in medians), key=lambda line: line.end_y)
@@ -115,13 +118,6 @@ def _end(curve: Curve) -> float:
         return 0.0
     first = curve.steps[0]
     return curve.ends.get("seconds", 0.0) + first.job_seconds - first.seconds
-
-
-def _positive(values: Sequence[float]) -> list[float]:
-    """Return values for an axis: an error of 0 beside greater ones is drawn at half of the least of those."""
-    least = min((value for value in values if value > 0), default=0.0)
-    is_of_one_sign = min(values, default=-1.0) >= 0
-    return [max(value, least / 2) if is_of_one_sign else value for value in values]
 
 
 def _line(median: _Median, x: Scale, y: Scale, name: str) -> IncumbentLine:
