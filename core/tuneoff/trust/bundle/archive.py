@@ -123,7 +123,7 @@ def unpack(path: Path, folder: Path, limit_bytes: int) -> BundleManifest:
     with _opened(path) as (tar, source):
         manifest = _manifest(tar, path)
         _check_size(manifest, path, folder, limit_bytes)
-        source.left = manifest.size_bytes + PER_MEMBER * (len(manifest.files) + 4) + tarfile.RECORDSIZE
+        source.remaining = manifest.size_bytes + PER_MEMBER * (len(manifest.files) + 4) + tarfile.RECORDSIZE
         try:
             _unpack_files(tar, manifest, folder, path)
         except OSError as error:
@@ -168,12 +168,12 @@ class _Bounded(io.RawIOBase):
     """Reads the unpacked stream, and refuses to read more than what is announced: a few bytes may unpack to a full disk."""
 
     def __init__(self, packed: gzip.GzipFile, path: Path) -> None:
-        self.packed, self.path, self.left = packed, path, LONGEST_MANIFEST + PER_MEMBER + tarfile.RECORDSIZE
+        self.packed, self.path, self.remaining = packed, path, LONGEST_MANIFEST + PER_MEMBER + tarfile.RECORDSIZE
 
     def read(self, size: int = -1) -> bytes:
         part = self.packed.read(min(size, CHUNK) if size >= 0 else CHUNK)
-        self.left -= len(part)
-        if self.left < 0:
+        self.remaining -= len(part)
+        if self.remaining < 0:
             raise ResultsError(f"{self.path} is refused: it unpacks to more than its {MANIFEST} announces")
         return part
 

@@ -72,8 +72,8 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     interrupted = _with_options(honest, epoch_seconds=0.3)
     # Each epoch computes for a moment, so that its threads are seen, and leaves a checkpoint.
     computing = _with_options(replace(honest, workload=specs.with_state(honest.workload)), compute_seconds=0.03)
-    few_memory = Workers(count=2, memory_mb=specs.MEMORY_MB)
-    out_of_memory = specs.acting([(0.9, "memory"), *specs.sound(2)], has_fixed=has_fixed, workers=few_memory)
+    limited_memory = Workers(count=2, memory_mb=specs.MEMORY_MB)
+    out_of_memory = specs.acting([(0.9, "memory"), *specs.sound(2)], has_fixed=has_fixed, workers=limited_memory)
     # An adapter that waits for the planned epochs does not wait long.
     early = specs.drawn(6, options={"ends_early": True}, timeouts=replace(specs.LIMITS, trials_seconds=90))
     random = specs.drawn(8)
