@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,6 @@ class Conditions:
     changed_defaults: tuple[str, ...] = ()
     process_per_trial: bool = False
     reports: tuple[str, ...] = ()  # of which epochs it is told
-
-
-NO_CONDITIONS = Conditions()
 
 
 def conditions(records: Iterable[RunRecord]) -> Conditions:
@@ -55,34 +52,25 @@ def cpu_limit(record: RunRecord) -> str | None:
 
 def condition_lines(labelled: Iterable[tuple[str, Conditions]]) -> list[str]:
     """Return the lines that stand below figures; `labelled`: labels, each as often as it has groups, with their conditions."""
-    by_label: dict[str, Conditions] = {}
+    by_label: dict[str, list[Conditions]] = {}
     for label, conditions in labelled:
-        by_label[label] = _joined(by_label.get(label, NO_CONDITIONS), conditions)
+        by_label.setdefault(label, []).append(conditions)
     lines = [f"Limit of a slot's processors: {text}." for text in _shared(by_label, lambda conditions: conditions.cpu_limits)]
     reports = _shared(by_label, lambda conditions: tuple(REPORTS.get(report, report) for report in conditions.reports))
     lines += [f"Epochs of which a framework is told: {text}." for text in reports]
-    for label, conditions in by_label.items():
-        if conditions.changed_defaults:
-            lines.append(f"{label} is changed against its defaults: {'; '.join(conditions.changed_defaults)}.")
-        if conditions.process_per_trial:
+    for label, of_label in by_label.items():
+        if changed := dict.fromkeys(text for conditions in of_label for text in conditions.changed_defaults):
+            lines.append(f"{label} is changed against its defaults: {'; '.join(changed)}.")
+        if any(conditions.process_per_trial for conditions in of_label):
             lines.append(f"{label} starts a process per trial, which imports what the workload needs: that is in its overhead.")
     return lines
 
 
-def _joined(first: Conditions, second: Conditions) -> Conditions:
-    return Conditions(
-        cpu_limits=tuple(dict.fromkeys((*first.cpu_limits, *second.cpu_limits))),
-        changed_defaults=tuple(dict.fromkeys((*first.changed_defaults, *second.changed_defaults))),
-        process_per_trial=first.process_per_trial or second.process_per_trial,
-        reports=tuple(dict.fromkeys((*first.reports, *second.reports))),
-    )
-
-
-def _shared(by_label: Mapping[str, Conditions], texts: Callable[[Conditions], tuple[str, ...]]) -> list[str]:
+def _shared(by_label: Mapping[str, Sequence[Conditions]], texts: Callable[[Conditions], tuple[str, ...]]) -> list[str]:
     """Return one text: the one that all have, or each one with those who have it; none where nobody has one."""
     labels: dict[str, list[str]] = {}
-    for label, conditions in by_label.items():
-        for text in texts(conditions):
+    for label, of_label in by_label.items():
+        for text in dict.fromkeys(text for conditions in of_label for text in texts(conditions)):
             labels.setdefault(text, []).append(label)
     if len(labels) < 2:
         return list(labels)

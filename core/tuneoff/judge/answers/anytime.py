@@ -60,7 +60,7 @@ class Curve:
 
 def curves(results: Results) -> list[Curve]:
     """Return the curve of every run that ended, by scope, adapter and seed; of a run that failed as far as it came."""
-    return [curve for group in grouped(results) if group.same_as is None for curve in _of(group)]
+    return [curve for group in grouped(results) if group.same_as is None for curve in _curves(group)]
 
 
 class _Amount:
@@ -88,7 +88,7 @@ class _Amount:
         return None
 
 
-def _of(group: Group) -> Iterator[Curve]:
+def _curves(group: Group) -> Iterator[Curve]:
     objective = group.spec.experiment.objective
     for run in group.runs:
         record = run.record

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import methodcaller
 
 from tuneoff.base.format import counted, duration_text, two_digits
 from tuneoff.experiment.spec import RunSpec
@@ -28,18 +29,19 @@ FIGURES = {  # what a curve shows, and its unit
     DRIVER: ("Memory of the process that drives the framework", "MB"),
     TREE: ("Memory of all its processes", "MB"),
 }
+Specs = Mapping[Scope, RunSpec]  # a run of each scope, in the order of the file
 KEYS: Mapping[Over, str] = {"workers": "workers.count", "trials": "budget.trials"}  # of a variant
 
 
-def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: float) -> tuple[ScalingCurve, ...]:
+def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[ScalingCurve, ...]:
     """Return what is added to a trial over its length, per number of workers, or over the workers, whichever has more values.
 
     Over workers also utilization, or the rate of trials that take no time, and the time of an ask; over trials that, their
     rate, and memory. None where nothing of this varies. `specs`: a run of each scope, in the order of the file. Tasks differ in
     more than in the length of their trials.
     """
-    alike = _together(specs, lambda scope: specs[scope].experiment.workers.count)
-    by_length = [_curve("trial_seconds", ADDED, rows, specs, scopes) for scopes in alike]
+    alike = _together(specs, lambda spec: spec.experiment.workers.count)
+    by_length = [_curve("trial_seconds", ADDED, rows, part) for part in alike]
     length_curves = tuple(curve for curve in by_length if _varies(curve, LONGER))
     lengths = max((len(points) for curve in length_curves for points in curve.lines.values()), default=0)
     if any(scope.task for scope in specs) or len(alike) > max(2, lengths):
@@ -47,16 +49,16 @@ def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: floa
     take_time = any(_takes_time(column) for row in rows for column in row.columns.values())
     metrics = (UTILIZATION, *(() if length_curves else (ADDED,)), ASK) if take_time else (RATE, ASK)
     by_workers = [
-        replace(curve, limits=_limits(rows, scopes, confidence) if metric == UTILIZATION else {})
+        replace(curve, limits=_limits(rows, part, confidence) if metric == UTILIZATION else {})
         for metric in metrics
-        for scopes in _apart("workers", specs)
-        if _varies(curve := _curve("workers", metric, rows, specs, scopes), 1.0)
+        for part in _apart("workers", specs)
+        if _varies(curve := _curve("workers", metric, rows, part), 1.0)
     ]
     by_trials = [
         curve
         for metric in (ASK, RATE, DRIVER, TREE)
-        for scopes in _apart("trials", specs)
-        if _varies(curve := _curve("trials", metric, rows, specs, scopes), MORE)
+        for part in _apart("trials", specs)
+        if _varies(curve := _curve("trials", metric, rows, part), MORE)
     ]
     return (*by_workers, *by_trials, *length_curves)
 
@@ -106,44 +108,43 @@ def _growth(curve: ScalingCurve, points: Sequence[Point]) -> str:
     return f"{before} in a job of {first.x:.0f} trials and {after} in one of {last.x:.0f}"
 
 
-def _together(scopes: Iterable[Scope], key: Callable[[Scope], Hashable]) -> list[list[Scope]]:
-    by_key: dict[Hashable, list[Scope]] = {}
-    for scope in scopes:
-        by_key.setdefault(key(scope), []).append(scope)
+def _together(specs: Specs, key: Callable[[RunSpec], Hashable]) -> list[Specs]:
+    by_key: dict[Hashable, dict[Scope, RunSpec]] = {}
+    for scope, spec in specs.items():
+        by_key.setdefault(key(spec), {})[scope] = spec
     return list(by_key.values())
 
 
-def _apart(over: Over, specs: Mapping[Scope, RunSpec]) -> list[list[Scope]]:
+def _apart(over: Over, specs: Specs) -> list[Specs]:
     """Return the scopes that differ in their workers or trials alone; with the workers others may go along, trials before all."""
     asides = [(KEYS[over],), (KEYS["workers"], KEYS["trials"])]
     for aside in asides if over == "workers" else asides[:1]:
-        keys = {scope: spec.scope_key(*aside) for scope, spec in specs.items()}
-        parts = _together(specs, keys.__getitem__)
-        if any(len(scopes) > 1 for scopes in parts) and all(_differ(over, scopes, specs) for scopes in parts):
+        parts = _together(specs, methodcaller("scope_key", *aside))
+        if any(len(part) > 1 for part in parts) and all(_differ(over, part) for part in parts):
             return parts
-    return [list(specs)] if over == "workers" and _differ(over, list(specs), specs) else []
+    return [specs] if over == "workers" and _differ(over, specs) else []
 
 
-def _differ(over: Over, scopes: Sequence[Scope], specs: Mapping[Scope, RunSpec]) -> bool:
-    return len({_number(over, specs[scope]) for scope in scopes}) == len(scopes)
+def _differ(over: Over, specs: Specs) -> bool:
+    return len({_number(over, spec) for spec in specs.values()}) == len(specs)
 
 
 def _number(over: Over, spec: RunSpec) -> int:
     return spec.experiment.workers.count if over == "workers" else spec.experiment.budget.trials
 
 
-def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, RunSpec], scopes: Sequence[Scope]) -> ScalingCurve:
+def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Specs) -> ScalingCurve:
     lines: dict[str, tuple[Point, ...]] = {}
     for row in rows:
-        columns = [row.columns[scope.text] for scope in scopes if scope.text in row.columns]
+        columns = [row.columns[scope.text] for scope in specs if scope.text in row.columns]
         points = [point for column in columns if (point := _point(over, metric, column)) is not None]
         if points:
             ordered = sorted(points, key=lambda point: point.x)
             lines[row.label] = _predicted(ordered, row) if over == "trial_seconds" else tuple(ordered)
-    first = scopes[0]
+    first, spec = next(iter(specs.items()))
     seconds = [column.trial_seconds for row in rows if (column := row.columns.get(first.text)) and column.trial_seconds]
     length = f"trials of {duration_text(min(seconds))}" if seconds and min(seconds) >= SHORTEST else ""
-    workers = counted(specs[first].experiment.workers.count, "worker")
+    workers = counted(spec.experiment.workers.count, "worker")
     beside = first.task or length if over == "workers" else workers
     return ScalingCurve(over=over, metric=metric, beside=beside, lines=lines, limits={})
 
@@ -187,7 +188,7 @@ def _predicted(points: Sequence[Point], row: Row) -> tuple[Point, ...]:
     return tuple(predicted)
 
 
-def _limits(rows: Iterable[Row], scopes: Sequence[Scope], confidence: float) -> dict[str, Limit]:
+def _limits(rows: Iterable[Row], scopes: Iterable[Scope], confidence: float) -> dict[str, Limit]:
     """Return each framework's limit, by the utilization of its runs of each seed; a run that failed kept no worker busy."""
     limits = {}
     for row in rows:

@@ -24,9 +24,16 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
     needed = _needed(answers, settings[0], len(seeds) - len(results.plan.added_seeds))
     if needed is None or not seeds or results.plan.is_of_bundle:
         return None
+    totals = [
+        value.value
+        for run in results.planned
+        if (record := results.standing.get(run.run_id)) is not None
+        and (value := record.metrics.get(WHOLE)) is not None
+        and value.value is not None
+    ]
     return Deciding(
         command=results.plan.compare_command(results.folder, seeds=more_seeds(results.plan, needed)),
-        seconds=_seconds(results, len(seeds), needed),
+        seconds=sum(totals) / MILLISECONDS / len(seeds) * (needed + 1) if totals else None,  # in sequence, with one warm-up each
     )
 
 
@@ -49,15 +56,3 @@ def _needed(answers: Answers, setting: Setting, planned: int) -> int | None:
     ]
     reasonable = [number for number in needed if number is not None and planned < number <= MOST_SEEDS]
     return max(reasonable, default=None)
-
-
-def _seconds(results: Results, planned: int, needed: int) -> float | None:
-    """Return the time of all runs in sequence, with one warm-up each, by those that are done."""
-    totals = [
-        value.value
-        for run in results.planned
-        if (record := results.standing.get(run.run_id)) is not None
-        and (value := record.metrics.get(WHOLE)) is not None
-        and value.value is not None
-    ]
-    return sum(totals) / MILLISECONDS / planned * (needed + 1) if totals else None
