@@ -29,21 +29,16 @@ def number_of(value: Any) -> float | int | None:
     try:
         shape = getattr(value, "shape", None)
         if shape is not None:
-            return _of_scalar(value) if len(shape) == 0 else None
+            if len(shape) > 0 or getattr(getattr(value, "dtype", None), "kind", "f") in _NO_NUMBER_KINDS:
+                return None
+            item = value.item() if hasattr(value, "item") else value
+            return float(item) if hasattr(item, "shape") else number_of(item)  # a `longdouble` is its own item
         if hasattr(kind, "__index__"):
             whole = operator.index(value)
             return whole if -_EXACT <= whole <= _EXACT else float(whole)
         return float(value) if hasattr(kind, "__float__") else None
     except Exception:  # of a foreign type's own code, as of Decimal("sNaN") or a tensor without data
         return None
-
-
-def _of_scalar(value: Any) -> float | int | None:
-    """Return the number in what has no dimensions: NumPy's, torch's or another library's."""
-    if getattr(getattr(value, "dtype", None), "kind", "f") in _NO_NUMBER_KINDS:
-        return None
-    item = value.item() if hasattr(value, "item") else value
-    return float(item) if hasattr(item, "shape") else number_of(item)  # a `longdouble` is its own item
 
 
 def printed_number(text: str) -> float:

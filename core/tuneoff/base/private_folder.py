@@ -143,7 +143,11 @@ class PrivateFolder:
         with contextlib.suppress(OSError, ValueError, StopIteration):  # it ended meanwhile, or belongs to someone else
             file = f"/proc/{pid}/fd/{name}"
             target = os.readlink(file)
-            if not target.startswith(f"{real}/") or not _is_written(pid, name):
+            if not target.startswith(f"{real}/"):
+                return False
+            with open(f"/proc/{pid}/fdinfo/{name}") as lines:
+                flags = next(line for line in lines if line.startswith("flags:"))
+            if int(flags.split()[1], 8) & os.O_ACCMODE == os.O_RDONLY:
                 return False
             status = os.stat(file)
             if status.st_nlink == 0 or target.endswith(_DELETED):
@@ -169,9 +173,3 @@ def _refused(path: Path, above: int) -> InfrastructureError:
 def _descriptors(pid: int) -> Iterator[str]:
     with contextlib.suppress(OSError):
         yield from os.listdir(f"/proc/{pid}/fd")
-
-
-def _is_written(pid: int, descriptor: str) -> bool:
-    with open(f"/proc/{pid}/fdinfo/{descriptor}") as file:
-        flags = next(line for line in file if line.startswith("flags:"))
-    return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY

@@ -30,10 +30,11 @@ class SlotLimits:
     def put_in_force(self) -> list[tuple[str, str]]:
         """Limit this process with all its threads; return (flag, text) for each limit that is not in force now."""
         problems = []
-        for folder in dict.fromkeys((self.memory_cgroup, self.cpu_cgroup)):
-            problem = join_cgroup(folder) if folder is not None else None
-            if problem is not None:
-                problems.append((NOT_JOINED, problem))
+        for folder in filter(None, dict.fromkeys((self.memory_cgroup, self.cpu_cgroup))):
+            try:
+                (Path(folder) / "cgroup.procs").write_text(str(os.getpid()))
+            except OSError as error:
+                problems.append((NOT_JOINED, f"{folder}: {error.strerror}"))
         problem = run_on(self.processors) if self.processors else None
         if problem is not None:
             problems.append((NOT_PINNED, problem))
@@ -68,15 +69,6 @@ def fresh_environment(threads: int, temporary: Path, **more: str) -> dict[str, s
     """Return the environment of a fresh process: this one's with limited threads, no random hashes, its own temporary folder."""
     limits = {**thread_environment(threads), "TMPDIR": str(temporary), "PYTHONHASHSEED": "0"}
     return {**os.environ, **limits, **more}
-
-
-def join_cgroup(folder: str) -> str | None:
-    """Move this process with all its threads into a control group; return why it failed, or None."""
-    try:
-        (Path(folder) / "cgroup.procs").write_text(str(os.getpid()))
-    except OSError as error:
-        return f"{folder}: {error.strerror}"
-    return None
 
 
 def run_on(processors: Collection[int]) -> str | None:

@@ -110,26 +110,15 @@ class SearchSpace:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form: a list, because the order of dimensions decides what a seeded sampler draws."""
-        return {"dimensions": [{"name": name, **_to_json(dimension)} for name, dimension in self]}
+        return {"dimensions": [{"name": name, "type": dimension.type, **asdict(dimension)} for name, dimension in self]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SearchSpace:
         """Read back `to_json`; the types of a dimension's fields are not checked."""
-        return cls({_name(value["name"]): _from_json(value) for value in data["dimensions"]})
-
-
-def _to_json(dimension: Dimension) -> dict[str, Any]:
-    return {"type": dimension.type, **asdict(dimension)}
-
-
-def _from_json(data: Mapping[str, Any]) -> Dimension:
-    """Read back `_to_json`; other keys than a dimension's own are an error, but `name`."""
-    values = {name: value for name, value in data.items() if name not in ("type", "name")}
-    dimension: Dimension = _DIMENSIONS[data["type"]](**values)
-    return dimension
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a dimension's name must be text, but got {value!r}")
-    return value
+        dimensions: dict[str, Dimension] = {}
+        for fields in map(dict, data["dimensions"]):
+            name, kind = fields.pop("name"), _DIMENSIONS[fields.pop("type")]
+            if not isinstance(name, str):
+                raise TypeError(f"a dimension's name must be text, but got {name!r}")
+            dimensions[name] = kind(**fields)
+        return cls(dimensions)

@@ -89,10 +89,6 @@ def difference(frozen: Mapping[str, Any], requested: Mapping[str, Any]) -> str |
     return next((key for key in _NAMED if key in keys), None)
 
 
-def _rests_on_energy(metric: str) -> bool:
-    return metric.startswith(("energy.", "carbon.", "cost.")) or metric.endswith(_OF_ENERGY)
-
-
 def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) -> dict[str, Any]:
     """Return the analysis plan as JSON values; `cells` are those that will have a result.
 
@@ -105,7 +101,8 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
     stated: dict[str, Any] = {}  # only what says something of this plan, so that digests of others stay
     if emulated:
         stated |= {"emulated": list(emulated.values()), "emulated_rule": EMULATED_RULE}
-    if any(_rests_on_energy(metric) for metric in (file.analysis.primary_metric, *file.analysis.questions.values())):
+    metrics = (file.analysis.primary_metric, *file.analysis.questions.values())
+    if any(metric.startswith(("energy.", "carbon.", "cost.")) or metric.endswith(_OF_ENERGY) for metric in metrics):
         stated["kind_rule"] = KIND_RULE
     if file.analysis.quality_margin is not None:
         stated[KEY] = file.analysis.quality_margin

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import canonical_json
@@ -47,7 +47,13 @@ def variant_text(variant: Mapping[str, Any]) -> str:
     `{"workload.name": "null", "sampler": "tpe"}` is `workload=null`.
     """
     values = {key: value for key, value in _flat(variant) if key not in _STRATEGIES}
-    return " ".join(f"{key}={_plain(value)}" for key, value in zip(_shortest(list(values)), values.values(), strict=True))
+
+    def shortest(key: str) -> str:
+        parts = key.split(".")
+        endings = (".".join(parts[start:]) for start in reversed(range(len(parts))))
+        return next(end for end in endings if end == key or sum(f".{other}".endswith(f".{end}") for other in values) == 1)
+
+    return " ".join(f"{shortest(key)}={_plain(value)}" for key, value in values.items())
 
 
 def platform_text(platform: str, emulated: bool) -> str:
@@ -85,27 +91,9 @@ def _flat(variant: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             options = value.get("options")
             yield from ((f"{key}.options.{name}", option) for name, option in (options or {}).items())
         else:
-            yield _without_implied(key), value
-
-
-def _shortest(keys: Sequence[str]) -> list[str]:
-    """Return each key's last parts, as many as no other key ends with."""
-    return [next(ending for ending in _endings(key) if ending == key or _is_alone(ending, keys)) for key in keys]
-
-
-def _endings(key: str) -> Iterator[str]:
-    parts = key.split(".")
-    yield from (".".join(parts[start:]) for start in reversed(range(len(parts))))
-
-
-def _is_alone(ending: str, keys: Sequence[str]) -> bool:
-    return sum(key == ending or key.endswith(f".{ending}") for key in keys) == 1
-
-
-def _without_implied(key: str) -> str:
-    for ending in _IMPLIED:
-        key = key.removesuffix(ending)
-    return key
+            for ending in _IMPLIED:
+                key = key.removesuffix(ending)
+            yield key, value
 
 
 def _plain(value: object) -> str:

@@ -199,15 +199,14 @@ class Plan:
             plan: Plan = read(cls, {field.name: stored[field.name] for field in fields(cls)}, exact=True)
         except (ArithmeticError, AttributeError, ExperimentError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
+        runs = []
         for run in plan.runs:
+            adapter, platform = run.spec.adapter, run.spec.platform
             if run.run_id != run.spec.run_id:
                 raise ResultsError(f"run {run.run_id} of the plan was changed or made by another tuneoff; begin a new folder")
-        return replace(plan, runs=tuple(replace(run, emulated=run.emulated or _is_declared(run.spec)) for run in plan.runs))
-
-
-def _is_declared(spec: RunSpec) -> bool:
-    """Tell whether its installed adapter declares a run's platform emulated; asks none about this machine itself."""
-    return spec.platform != LOCAL and registry.is_emulated(spec.adapter, spec.platform)
+            is_emulated = run.emulated or (platform != LOCAL and registry.is_emulated(adapter, platform))
+            runs.append(replace(run, emulated=is_emulated))
+        return replace(plan, runs=tuple(runs))
 
 
 def make_plan(file: MatrixFile) -> Plan:

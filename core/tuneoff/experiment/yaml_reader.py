@@ -90,10 +90,6 @@ def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
     return int(text[2:] if base != 10 else text, base)
 
 
-def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float:
-    return float(node.value.lower().replace(".inf", "inf").replace(".nan", "nan"))
-
-
 def _refuse_tag(loader: _Loader, node: yaml.Node) -> None:
     tag = node.tag.replace(_TAG, "!!")
     raise ExperimentError(f"line {node.start_mark.line + 1}: the tag {tag} is not read; write a plain value, without it")
@@ -103,7 +99,9 @@ _READ = {f"{_TAG}{name}" for name in ("bool", "null", "int", "float", "str", "se
 _Loader.yaml_constructors = {tag: make for tag, make in yaml.SafeLoader.yaml_constructors.items() if tag in _READ}
 _Loader.add_constructor(None, _refuse_tag)
 _Loader.add_constructor(f"{_TAG}int", _construct_int)
-_Loader.add_constructor(f"{_TAG}float", _construct_float)
+_Loader.add_constructor(
+    f"{_TAG}float", lambda loader, node: float(node.value.lower().replace(".inf", "inf").replace(".nan", "nan"))
+)
 
 
 def scalar_tag(text: str) -> str:

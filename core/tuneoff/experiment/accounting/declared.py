@@ -6,13 +6,14 @@ They are stored as `accounting.json` in every run's folder.
 from __future__ import annotations
 
 import bisect
+import functools
 import hashlib
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 from msgspec import Meta
@@ -26,7 +27,6 @@ from tuneoff.errors import ResultsError
 
 FORMAT_VERSION = 1
 WORLD = "WORLD"  # the zone that is the whole world
-T = TypeVar("T")
 
 
 class PickledAsJson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,12 +37,8 @@ class PickledAsJson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return values
 
-    def __reduce__(self) -> tuple[Callable[[type[Self], bytes], Self], tuple[type[Self], bytes]]:
-        return _read_back, (type(self), msgspec.json.encode(self))
-
-
-def _read_back(kind: type[T], text: bytes) -> T:
-    return msgspec.json.decode(text, type=kind)
+    def __reduce__(self) -> tuple[Callable[[bytes], Self], tuple[bytes]]:
+        return functools.partial(msgspec.json.decode, type=type(self)), (msgspec.json.encode(self),)
 
 
 class Intensity(PickledAsJson, frozen=True, kw_only=True, omit_defaults=True):

@@ -70,11 +70,13 @@ def _run(context_file: str, trial_id: str, configuration_file: str, attempt: str
     hold_children(context.execution_id)
     with descriptor_as_errors():  # a report may go through standard output: no workload that is imported prints there
         trial_process(context, ROLE).is_replaceable = True  # here, before the reporter's imports
+    configuration, target = _configuration(configuration_file), os.environ.get("TUNEOFF_REPORTER")
+    report: Report = load_target(target)(context) if target is not None else lambda epoch, metrics: Decision.CONTINUE
     outcome = run_trial(
         context,
         trial_id,
-        _configuration(configuration_file),
-        _reporter(context),
+        configuration,
+        report,
         attempt=int(attempt),
         framework_id=os.environ.get("TUNEOFF_FRAMEWORK_ID"),
         role=ROLE,
@@ -85,14 +87,6 @@ def _run(context_file: str, trial_id: str, configuration_file: str, attempt: str
 def _configuration(path: str) -> dict[str, object]:
     configuration: dict[str, object] = json.loads(Path(path).read_text())
     return configuration
-
-
-def _reporter(context: TrialContext) -> Report:
-    target = os.environ.get("TUNEOFF_REPORTER")
-    if target is None:
-        return lambda epoch, metrics: Decision.CONTINUE
-    report: Report = load_target(target)(context)
-    return report
 
 
 def score_to_file(context: TrialContext, trial_id: str, configuration: Mapping[str, Any], output: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -133,13 +134,6 @@ class KernelKills:
             (folder / f"slot-{slot}").write_text(str(out_of_memory_kills(self._cgroup)))
 
 
-def _claimed(run_dir: Path | str, slot: int) -> int:
-    try:
-        return int((Path(run_dir) / KILLS / f"slot-{slot}").read_text())
-    except (OSError, ValueError):  # nobody did
-        return 0
-
-
 class Retries:
     """Decides for one run which dead attempts are tried again; knows how many kills for memory each slot has had so far."""
 
@@ -164,6 +158,8 @@ class Retries:
     def _has_new_kills(self, slot: int) -> bool:
         if slot >= len(self._cgroups):
             return False
-        before = max(self._seen[slot], _claimed(self._run_dir, slot))
+        before = self._seen[slot]
+        with contextlib.suppress(OSError, ValueError):  # nobody claimed any
+            before = max(before, int((Path(self._run_dir) / KILLS / f"slot-{slot}").read_text()))
         self._seen[slot] = out_of_memory_kills(self._cgroups[slot])
         return self._seen[slot] > before

@@ -139,7 +139,10 @@ def fork_server_main(descriptor: int, modules: Sequence[str]) -> None:
             if not data:
                 return
             if descriptors:
-                answer = _forked()
+                try:
+                    answer = os.fork()
+                except OSError as error:  # no more processes, or no memory
+                    answer = -(error.errno or errno.EAGAIN)
                 if answer == 0:
                     server.close()
                     _be_fork(descriptors[0], server_pid)
@@ -147,13 +150,6 @@ def fork_server_main(descriptor: int, modules: Sequence[str]) -> None:
             else:
                 answer = os.waitstatus_to_exitcode(os.waitpid(int.from_bytes(data, "big"), 0)[1])
             server.sendall(answer.to_bytes(_NUMBER_BYTES, "big", signed=True))
-
-
-def _forked() -> int:
-    try:
-        return os.fork()
-    except OSError as error:  # no more processes, or no memory
-        return -(error.errno or errno.EAGAIN)
 
 
 def _be_fork(descriptor: int, server_pid: int) -> None:
