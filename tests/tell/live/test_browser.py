@@ -58,6 +58,7 @@ def test_the_page_follows_the_matrix_and_keeps_open_what_the_reader_opened(
 ) -> None:
     page, problems = open_page(browser, server.url)
     assert page.text_content("#ended") == "0 of 6 runs ended"
+    assert page.title().startswith("0 of 6 runs ended · ")  # a tab in the background tells how far the matrix is
     page.click("#runs summary")
     running = folder.begin("serial", 0)
     running.trial("1", value=0.25)
@@ -68,6 +69,7 @@ def test_the_page_follows_the_matrix_and_keeps_open_what_the_reader_opened(
     assert page.get_attribute("#runs", "open") is not None
     assert page.get_attribute("#figures", "open") is None
     assert "serial random seed 0: failed" in page.text_content("#live")
+    assert page.title().startswith("1 of 6 runs ended")
     assert problems == []
 
 
@@ -81,7 +83,7 @@ def test_a_server_that_is_gone_is_said_to_be(browser: Any, folder: Folder) -> No
 def test_hostile_names_are_text_and_their_scripts_do_not_run(browser: Any, server: LiveServer) -> None:
     page, problems = open_page(browser, server.url)
     assert HOSTILE.replace("\x1b", "\\x1b") in page.text_content("header.top")
-    assert page.title().startswith("<script>")
+    assert "<script>" in page.title()
     assert page.evaluate("document.scripts.length") == 1
     assert problems == []
     with page.expect_event("console"):  # planted: the policy refuses it, and says so

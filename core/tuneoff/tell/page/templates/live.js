@@ -1,7 +1,8 @@
 (() => {
   // Asks for the live state again, and loads the page anew once the report has changed; the server has escaped all of it
   const every = 2000, afterEnd = 15000;
-  const at = (id) => document.getElementById(id);
+  const at = (id) => document.getElementById(id), title = document.title;
+  const entitle = () => { document.title = `${at("ended").textContent} · ${title}`; };
   const folds = [...document.querySelectorAll("details[id]")];
   const kept = (sessionStorage.getItem("open") || "").split(" ");
   for (const fold of folds) fold.open = fold.open || kept.includes(fold.id);
@@ -15,6 +16,7 @@
       return;
     }
     at("live").replaceWith(section);
+    entitle();
     again(["finished", "stopped"].includes(section.dataset.activity) ? afterEnd : every);
   };
   const poll = () => {
@@ -29,5 +31,6 @@
   };
   if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the token is a cookie now
   document.addEventListener("visibilitychange", () => { if (!document.hidden) again(0); });
+  entitle();
   again(every);
 })();
