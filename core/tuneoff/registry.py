@@ -20,7 +20,7 @@ from tuneoff.base.commands import pip
 from tuneoff.base.files import read_regular_text
 from tuneoff.base.process_state import kept
 from tuneoff.base.targets import load_target, unknown_name
-from tuneoff.base.tracebacks import place
+from tuneoff.base.tracebacks import source_line
 from tuneoff.capabilities import Capabilities, State, framework_status
 from tuneoff.errors import PluginError, UnknownNameError
 from tuneoff.workload import Workload, as_workload
@@ -270,8 +270,8 @@ def _loaded(kind: Kind, plugin: Plugin) -> object:
             problem = f"{_label(kind)} {plugin.name!r} is not there: no module named {module!r}"
             way_out = "install its package, or run in the folder that holds it (or add that folder to PYTHONPATH)"
             raise UnknownNameError(f"{problem}; {way_out}") from error
-        problem = " ".join(str(error).split())
-        raise PluginError(f"{_label(kind)} {plugin.name!r} is broken ({_origin(plugin)}): {problem}{place(error)}") from error
+        problem = f"{' '.join(str(error).split())}{source_line(error)}"
+        raise PluginError(f"{_label(kind)} {plugin.name!r} is broken ({_origin(plugin)}): {problem}") from error
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tuneoff.base.targets import load_target
-from tuneoff.base.tracebacks import described, logged_tracebacks, place
+from tuneoff.base.tracebacks import described, logged_tracebacks, source_line
 from tuneoff.errors import PluginError
 
 
@@ -47,11 +47,11 @@ def test_the_place_is_the_innermost_line_of_one_s_own_code_whatever_library_rais
 def test_where_all_of_it_is_installed_the_place_is_the_plugin_s_own_first_line() -> None:
     library = function(INSTALLED, "1 / 0", "sklearn.fit")
     plugin = function(f"{sysconfig.get_path('purelib')}/their_plugin/train.py", "library()", "their_plugin", library=library)
-    assert place(raised(plugin)) == " (train.py:3)"
+    assert source_line(raised(plugin)) == " (train.py:3)"
 
 
 def test_an_error_of_tuneoff_itself_has_no_place() -> None:
-    assert place(raised(function("run.py", "1 / 0", "tuneoff.run.trial.run_trial"))) == ""
+    assert source_line(raised(function("run.py", "1 / 0", "tuneoff.run.trial.run_trial"))) == ""
     assert described(ValueError()) == "ValueError"
 
 
@@ -61,19 +61,19 @@ def test_an_error_of_tuneoff_itself_has_no_place() -> None:
 )
 @pytest.mark.parametrize("folder", ["/home/me/tuneoff/workloads/", f"{sysconfig.get_path('purelib')}/tuneoff_workloads/"])
 def test_a_user_is_shown_no_line_of_tuneoff_s_own_workloads_and_programs(module: str, package: str, folder: str) -> None:
-    assert place(raised(function(f"{folder}train.py", "1 / 0", module, __package__=package))) == ""
+    assert source_line(raised(function(f"{folder}train.py", "1 / 0", module, __package__=package))) == ""
     user = function("/home/me/train.py", "1 / 0", "__main__", __package__=None)
-    assert place(raised(function(f"{folder}train.py", "user()", module, __package__=package, user=user))) == " (train.py:3)"
+    assert source_line(raised(function(f"{folder}train.py", "user()", module, __package__=package, user=user))) == " (train.py:3)"
 
 
 def test_a_framework_below_an_adapter_of_tuneoff_has_no_line_and_a_plugin_below_it_has() -> None:
     framework = function(INSTALLED, "1 / 0", "ray.tune")
     adapter = function("adapter.py", "framework()", "tuneoff_adapters.ray_tune.adapter", framework=framework)
-    assert place(raised(function("run.py", "adapter()", "tuneoff.run.lifecycle", adapter=adapter))) == ""
+    assert source_line(raised(function("run.py", "adapter()", "tuneoff.run.lifecycle", adapter=adapter))) == ""
     plugin = function(f"{sysconfig.get_path('purelib')}/their_plugin/train.py", "library()", "their_plugin", library=framework)
     trial = function("run_trial.py", "plugin()", "tuneoff.run.trial.run_trial", plugin=plugin)
     worker = function("worker.py", "trial()", "tuneoff_adapters.optuna.worker", trial=trial)
-    assert place(raised(worker)) == " (train.py:3)"
+    assert source_line(raised(worker)) == " (train.py:3)"
 
 
 def test_an_import_that_fails_has_the_line_of_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def test_an_import_that_fails_has_the_line_of_the_module(tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     error = raised(partial(load_target, "breaks_at_import:Train"))
     assert isinstance(error, PluginError)
-    assert place(error) == " (breaks_at_import.py:3)"
+    assert source_line(error) == " (breaks_at_import.py:3)"
 
 
 def test_a_log_gives_back_its_last_distinct_tracebacks(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ class Refused(ValueError):
     `wanted`: the type, where what was given has another one.
     """
 
-    def __init__(self, rule: str, *given: Any, wanted: Any = None) -> None:
+    def __init__(self, rule: str, *value: Any, wanted: Any = None) -> None:
         super().__init__(rule)
-        self.rule, self.given, self.wanted = rule, given, wanted
+        self.rule, self.given, self.wanted = rule, value, wanted
         self.keys: tuple[str | int, ...] = ()
 
     def under(self, key: str | int) -> Refused:

@@ -43,7 +43,7 @@ def described(error: BaseException) -> str:
     """
     lines = _ADDRESS.sub("", text_of(error)).strip().splitlines()
     text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-    return f"{text}{place(error)}"
+    return f"{text}{source_line(error)}"
 
 
 def text_of(error: BaseException) -> str:
@@ -54,7 +54,7 @@ def text_of(error: BaseException) -> str:
         return ""
 
 
-def place(error: BaseException) -> str:
+def source_line(error: BaseException) -> str:
     """Return ` (train.py:16)`: the innermost frame of code that is neither tuneoff's nor installed; else of a plugin's; else "".
 
     Tuneoff's own adapters and workloads are no plugins, nor is a framework below them: a user has no line there to mend.

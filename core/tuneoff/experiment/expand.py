@@ -35,7 +35,7 @@ class Entry:
     platform: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     replicate: int = 0
-    told: frozenset[str] = frozenset()
+    distinguishing: frozenset[str] = frozenset()
 
     @property
     def defining(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Entry:
         return platform in self.adapter.capabilities.emulated_platforms
 
     def _label(self, platform: str | None, *, is_emulated: bool) -> str:
-        options = {name: value for name, value in self.options.items() if name in self.told}
+        options = {name: value for name, value in self.options.items() if name in self.distinguishing}
         return entry_label(self.name, platform, options, self.replicate, is_emulated=is_emulated)
 
 
@@ -101,7 +101,7 @@ def entries(file: MatrixFile) -> list[Entry]:
             options=part.options,
         )
         expanded.append(replace(entry, replicate=sum(1 for other in expanded if _kind(other) == _kind(entry))))
-    return [replace(entry, told=_told(entry, expanded)) for entry in expanded]
+    return [replace(entry, distinguishing=_distinguishing(entry, expanded)) for entry in expanded]
 
 
 def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
@@ -162,7 +162,7 @@ def _run_spec(experiment: ExperimentSpec, entry: Entry, file: ExperimentFile, se
     )
 
 
-def _told(entry: Entry, entries: Sequence[Entry]) -> frozenset[str]:
+def _distinguishing(entry: Entry, entries: Sequence[Entry]) -> frozenset[str]:
     """Return the options by which the entries of one adapter and platform differ."""
     alike = [other.defining for other in entries if (other.name, other.platform) == (entry.name, entry.platform)]
     names = {name for options in alike for name in options}

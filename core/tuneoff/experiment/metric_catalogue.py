@@ -62,7 +62,7 @@ class Metric:
     is_counted: bool = False
     is_signed: bool = False  # it may be below 0
     heading: str = ""  # in tables
-    shown: str = ""  # the unit in tables, where it is not the usual one
+    table_unit: str = ""  # the unit in tables, where it is not the usual one
 
 
 def family(
@@ -73,7 +73,7 @@ def family(
     scale: Scale = "ratio",
     is_counted: bool = False,
     is_signed: bool = False,
-    shown: str = "",
+    table_unit: str = "",
 ) -> Iterator[Metric]:
     """Yield metrics that share all but name, title and heading."""
     for name, title, *heading in rows:
@@ -86,7 +86,7 @@ def family(
             is_counted=is_counted,
             is_signed=is_signed,
             heading="".join(heading),
-            shown=shown,
+            table_unit=table_unit,
         )
 
 
@@ -250,7 +250,7 @@ _ROWS = (
         ),
         ("per_report", "what each report adds: the mean wait; what a trial's last one waits beyond it is in further_trial"),
         ("submission_to_start", "median from submission to start, of first attempts"),
-        shown="ms",
+        table_unit="ms",
     ),
     *family(
         "overhead.",
@@ -335,7 +335,7 @@ _ROWS = (
         ("cpu_seconds", "CPU time of the job", "CPU"),
         ("cpu_seconds_without_test", "the same, less what was used in the part test"),
     ),
-    *family("energy.", "s", ("reserved_core_seconds", "workers.cpus by the time of all slots", "cores"), shown="core-s"),
+    *family("energy.", "s", ("reserved_core_seconds", "workers.cpus by the time of all slots", "cores"), table_unit="core-s"),
     *family(
         "energy.",
         "ratio",
@@ -405,7 +405,7 @@ def metric_names() -> tuple[str, ...]:
 
 def general_name(name: str) -> str:
     """Return a metric's name with `N` for its slot and `NAME` for its score, stage or part: "test.accuracy" is a "test.NAME"."""
-    return _NAMED.sub(lambda found: f"{found[1] or found[2]}.NAME", re.sub(r"\[\d+\]$", "[N]", name))
+    return _NAMED.sub(lambda match: f"{match[1] or match[2]}.NAME", re.sub(r"\[\d+\]$", "[N]", name))
 
 
 def metric(name: str) -> Metric:

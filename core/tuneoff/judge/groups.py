@@ -50,19 +50,19 @@ class Estimate:
     worst: float  # what a failed run counts as: inf, or -inf where greater is better
 
     @property
-    def known(self) -> list[float]:
+    def present(self) -> list[float]:
         """The values that are there."""
         return [value.value for value in self.values if value.value is not None]
 
     @property
     def numbers(self) -> list[float]:
         """The values, and what is worse than any for each run that failed; nothing where there is no value."""
-        return [*self.known, *[self.worst] * self.failed] if self.known else []
+        return [*self.present, *[self.worst] * self.failed] if self.present else []
 
     @property
     def middle(self) -> float | None:
         """The median of the numbers; None without a value, infinite where failures reach it."""
-        return middle(self.numbers) if self.known else None
+        return middle(self.numbers) if self.present else None
 
     @property
     def kinds(self) -> frozenset[Kind]:
@@ -156,7 +156,7 @@ class Group:
     @cached_property
     def success(self) -> Interval | None:
         """The share of the tried runs that are done, by Wilson; None: none was tried."""
-        tried = sum(run.has_ended for run in self.own)
+        tried = sum(run.has_ended for run in self.unskipped)
         return wilson(len(self.done), tried, self.confidence) if tried else None
 
     @cached_property
@@ -167,7 +167,7 @@ class Group:
     @cached_property
     def counts(self) -> Counter[TrialState]:
         """The trials that started in its own runs, done or not, by their state."""
-        records = (run.record for run in self.own if run.record is not None)
+        records = (run.record for run in self.unskipped if run.record is not None)
         return Counter(trial.state for record in records for trial in record.trials if trial.used_ticket)
 
     @property
@@ -178,7 +178,7 @@ class Group:
     @cached_property
     def flags(self) -> Counter[str]:
         """Its own runs by the name of a flag that they have."""
-        return Counter(flag for run in self.own for flag in run.flags)
+        return Counter(flag for run in self.unskipped for flag in run.flags)
 
     @property
     def adapter(self) -> str:
@@ -215,29 +215,29 @@ class Group:
         return {run.seed: run for run in self.runs if run.will_run and not run.is_added}
 
     @property
-    def own(self) -> tuple[Run, ...]:
+    def unskipped(self) -> tuple[Run, ...]:
         """The runs that are not skipped."""
         return tuple(run for run in self.runs if not run.is_skipped)
 
     @property
     def executed(self) -> tuple[Run, ...]:
         """Its own runs that were started."""
-        return tuple(run for run in self.own if run.record is not None)
+        return tuple(run for run in self.unskipped if run.record is not None)
 
     @property
     def done(self) -> Mapping[int, RunRecord]:
         """The records of its own runs that are done, by seed."""
-        return {run.seed: run.record for run in self.own if run.record is not None and run.is_done}
+        return {run.seed: run.record for run in self.unskipped if run.record is not None and run.is_done}
 
     @property
     def not_done(self) -> Mapping[int, str]:
         """How its own runs that are not done ended, by seed; "planned": not run yet."""
-        return {run.seed: run.status for run in self.own if not run.is_done}
+        return {run.seed: run.status for run in self.unskipped if not run.is_done}
 
     @property
     def failed(self) -> int:
         """How many of its own runs failed or timed out."""
-        return sum(run.has_failed for run in self.own)
+        return sum(run.has_failed for run in self.unskipped)
 
     @property
     def is_compared(self) -> bool:
@@ -293,7 +293,7 @@ def job_time_and_best(runs: Sequence[Run]) -> tuple[float | None, float | None]:
     unskipped = [run for run in runs if not run.is_skipped]
     if not unskipped:
         return None, None
-    time, values = estimate(unskipped, "time.jct_without_test").middle, estimate(unskipped, "quality.validation").known
+    time, values = estimate(unskipped, "time.jct_without_test").middle, estimate(unskipped, "quality.validation").present
     best = max if unskipped[0].spec.experiment.objective.mode == "max" else min
     if time is None:
         return math.inf if any(run.has_failed for run in unskipped) else None, best(values, default=None)

@@ -137,7 +137,7 @@ class _Matrix:
         for run in self._left:
             if (key := _data_key(run.spec)) not in self._data:
                 self._data[key] = prepare(run.spec.experiment.workload)
-        self._guard = machine.Guard(results, machine.known(_looks(records)))
+        self._guard = machine.Guard(results, machine.stored_states(_looks(records)))
         self._power: PowerPlan | None = None  # ready from the first run on
         self._told: set[tuple[str, str]] = set()  # serious flags by label
         self._failed = 0

@@ -177,7 +177,7 @@ def notes(now: MachineState, looks: Sequence[MachineState], memory_needed: int =
     return flags
 
 
-def known(stored: Iterable[Any]) -> list[MachineState]:
+def stored_states(stored: Iterable[Any]) -> list[MachineState]:
     """Return those of stored states that can be read, in their order."""
     states = []
     for value in stored:

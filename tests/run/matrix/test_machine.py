@@ -19,7 +19,7 @@ from tuneoff.experiment.plan import make_plan
 from tuneoff.record.environment import memory
 from tuneoff.run import machine
 from tuneoff.run.execute import PlanRequest, execute
-from tuneoff.run.machine import FLAGS, PASSING, Guard, MachineState, known, look, notes
+from tuneoff.run.machine import FLAGS, PASSING, Guard, MachineState, look, notes, stored_states
 from tuneoff.run.progress import Listener
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
@@ -160,9 +160,9 @@ def test_drift_is_held_to_the_fastest_look_of_the_folder_and_change_to_the_first
 
 def test_what_is_no_look_is_left_out_of_those_of_the_folder() -> None:
     busy, later = replace(QUIET, load_1min=5.0), replace(QUIET, sentinel_ns=1)
-    assert known([None, {}, *map(plain, (busy, QUIET, later))]) == [busy, QUIET, later]
+    assert stored_states([None, {}, *map(plain, (busy, QUIET, later))]) == [busy, QUIET, later]
     odd = [None, "odd", {"sentinel_ns": 0}, {"sentinel_ns": "fast"}, {**plain(QUIET), "governor": 3}]
-    assert known(odd) == []
+    assert stored_states(odd) == []
 
 
 def test_the_guard_holds_a_resumed_matrix_to_its_earlier_looks(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def _scores(groups: Mapping[str, Group], question: Question, plan: Frozen, is_qu
             scores = [regret for regret in values if regret is not None]
         else:
             sign, estimate = (1.0 if question.better == "min" else -1.0), group.estimate(question.metric)
-            scores = [*(sign * amount for amount in estimate.known), *[math.inf] * estimate.failed]
+            scores = [*(sign * amount for amount in estimate.present), *[math.inf] * estimate.failed]
         has_failed = all(run.has_failed for run in group.runs if run.will_run)
         if any(math.isfinite(score) for score in scores) or (scores and has_failed):
             by_task[task] = scores

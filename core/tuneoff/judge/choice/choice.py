@@ -221,7 +221,7 @@ class Choice:
     def quality(self) -> str:
         """The metric of the column on quality: the test's where any row has it, else validation's."""
         groups = [column.group for setting in self.settings for row in setting.rows for column in row.columns.values()]
-        return QUALITY if any(group.estimate(QUALITY).known for group in groups) else VALIDATED
+        return QUALITY if any(group.estimate(QUALITY).present for group in groups) else VALIDATED
 
     @property
     def short_warnings(self) -> tuple[str, ...]:

@@ -181,7 +181,7 @@ def job_time(group: Group, time: Question | None) -> float:
 
 
 def _trial_seconds(group: Group) -> float | None:
-    milliseconds = group.estimate(TRAINING).known
+    milliseconds = group.estimate(TRAINING).present
     return middle(milliseconds) / MILLISECONDS if milliseconds else None
 
 
@@ -192,7 +192,7 @@ def _names(groups: Iterable[Group]) -> dict[str, str]:
         if group.spec.adapter == POOL:
             names[group.label] = NO_FRAMEWORK
             continue
-        records = (run.record for run in group.own if run.record is not None)
+        records = (run.record for run in group.unskipped if run.record is not None)
         frameworks = (str(record.versions["framework"]) for record in records if record.versions.get("framework"))
         names[group.label] = next(frameworks, names.get(group.label, group.label))
     shared = {name for name in names.values() if list(names.values()).count(name) > 1}

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from tuneoff.base.output import columns, one_line
-from tuneoff.run.machine import known
+from tuneoff.run.machine import stored_states
 
 Environment = Mapping[str, Any]  # as `tuneoff.record.environment.capture` has it
 Level = Literal["identity", "numerics", "machine", "notice"]
@@ -61,7 +61,8 @@ def is_same_machine(a: Sequence[Environment], b: Sequence[Environment]) -> bool:
 
 def sentinel_ratio(a: Sequence[Environment], b: Sequence[Environment]) -> float | None:
     """Return how many times as long the guard's calculation took before the runs of B, by medians; None: a side has none."""
-    sides = [[state.sentinel_ns for state in known(environment.get("machine_before") for environment in side)] for side in (a, b)]
+    states = [stored_states(environment.get("machine_before") for environment in side) for side in (a, b)]
+    sides = [[state.sentinel_ns for state in side] for side in states]
     return statistics.median(sides[1]) / statistics.median(sides[0]) if all(sides) else None
 
 

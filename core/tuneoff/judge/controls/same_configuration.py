@@ -160,7 +160,7 @@ def _differences(values: Mapping[str, Values], held: Set[str]) -> Iterator[Diffe
 
 def settings(groups: Iterable[Group]) -> list[Setting]:
     """Return the settings of these groups, those without runs of their own left out."""
-    return [tuple(setting) for setting in by_scope(group for group in groups if group.own).values()]
+    return [tuple(setting) for setting in by_scope(group for group in groups if group.unskipped).values()]
 
 
 def setting_text(group: Group) -> str:

@@ -12,7 +12,7 @@ from types import FrameType
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.numbers import described_value, number_of
-from tuneoff.base.tracebacks import origins, place
+from tuneoff.base.tracebacks import origins, source_line
 from tuneoff.errors import (
     DataError,
     ExperimentError,
@@ -122,7 +122,7 @@ def _step(events: EventWriter, step: Step) -> Iterator[None]:
         log.exception("step %s failed", step)
         lines = str(error).strip().splitlines() or [""]
         line = lines[-1] if lines[0].startswith("Traceback ") else lines[0]  # Ray's errors hold a whole traceback
-        text = line if isinstance(error, TuneoffError) else f"{type(error).__name__}: {line}{place(error)}"
+        text = line if isinstance(error, TuneoffError) else f"{type(error).__name__}: {line}{source_line(error)}"
         events.write("step_ended", step=step, error=text, charged=_charge(step, error))
         raise StepError(f"step {step} failed: {text}") from error
     events.write("step_ended", step=step)

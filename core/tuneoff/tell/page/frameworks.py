@@ -94,8 +94,8 @@ def _reliability_cells(group: Group) -> tuple[FigureCell, ...]:
 
 def column_head(column: Metric, groups: Sequence[Group]) -> ColumnHead:
     """Return a column's heading with the unit of its figures, which for a score is its metric's name."""
-    units = dict.fromkeys(of.unit for group in groups if not group.twins and (of := group.estimate(column.name)).known)
-    unit = column.shown or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
+    units = dict.fromkeys(of.unit for group in groups if not group.twins and (of := group.estimate(column.name)).present)
+    unit = column.table_unit or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
     return ColumnHead(column.heading or column.name.rpartition(".")[2].replace("_", " "), unit, f"{column.name}: {column.title}")
 
 
@@ -103,7 +103,7 @@ def spread_cell(group: Group, column: Metric) -> FigureCell:
     """Return the median over the seeds with its range, and how many runs failed."""
     estimate = group.estimate(column.name)
     cell = figure_cell(group, column)
-    failed = f"{estimate.failed} failed" if estimate.failed and estimate.known else ""
+    failed = f"{estimate.failed} failed" if estimate.failed and estimate.present else ""
     return cell._replace(below=", ".join(filter(None, (cell.below, failed))))
 
 

@@ -112,7 +112,7 @@ def framework_facts(answers: Answers) -> Facts:
     """Return which version of its framework, and which classes, each adapter used."""
     rows: dict[str, dict[str, None]] = {}
     for group in answers.groups:
-        for run in group.own:
+        for run in group.unskipped:
             if run.record is not None and run.record.versions:
                 rows.setdefault(group.label, {})[_framework(run.record.versions)] = None
     return Facts(title="Frameworks", rows=tuple((label, tuple(texts)) for label, texts in rows.items()))

@@ -115,7 +115,7 @@ def notes(groups: Sequence[Group]) -> list[str]:
     lines += condition_lines((group.label, group.conditions) for group in groups)
     lines += _same(groups)
     for group in groups:
-        ended = [run for run in group.own if run.status not in ("done", "running", "planned")]
+        ended = [run for run in group.unskipped if run.status not in ("done", "running", "planned")]
         skipped = [run for run in group.runs if run.is_skipped and not group.twins]
         lines += _by_reason(group, ((run, f"skipped: {run.reason or ''}") for run in skipped))
         lines += _by_reason(group, ((run, _end(run)) for run in ended))
@@ -238,7 +238,7 @@ def _waste(groups: Sequence[Group]) -> Iterator[str]:
             "read it beside the total compute (CPU) and what pruning saved."
         )
     for group in groups:
-        if group.scope.pruner != "none" and any(group.estimate(metric).known for metric in SAVED):
+        if group.scope.pruner != "none" and any(group.estimate(metric).present for metric in SAVED):
             yield f"{name(group)}: pruning saved {', '.join(_saved(group))} (estimated, medians)."
 
 

@@ -72,7 +72,7 @@ class FigureCell(NamedTuple):
 def figure_cell(group: Group, column: Metric) -> FigureCell:
     """Return the median over the seeds, and below it lowest–highest of the runs that are done."""
     estimate = group.estimate(column.name)
-    median, values = estimate.middle, estimate.known
+    median, values = estimate.middle, estimate.present
     if median is None:
         return FigureCell(MISSING, reason="; ".join(estimate.lacking) or "no run is done")
     low, high = (amount_text(value, estimate.unit, column) for value in (min(values), max(values)))
@@ -97,7 +97,7 @@ def amount_text(value: float, unit: str, column: Metric) -> str:
 
 def unit_of(unit: str, column: Metric) -> str:
     """Return the unit in which a column shows values that are in `unit`."""
-    return column.shown or shown_unit(unit)[0]
+    return column.table_unit or shown_unit(unit)[0]
 
 
 def render(groups: Sequence[Group], width: int | None = None, circumstances: Circumstances = NO_CIRCUMSTANCES) -> str:
@@ -139,7 +139,7 @@ def _table(groups: Sequence[Group], columns: Sequence[Metric]) -> Table:
 
 def _heading(column: Metric, groups: Sequence[Group]) -> str:
     """Return a column's name with its unit, which for a score is its metric's name."""
-    units = {of.unit for group in groups if (of := group.estimate(column.name)).known}
+    units = {of.unit for group in groups if (of := group.estimate(column.name)).present}
     unit = column.unit or (units.pop() if len(units) == 1 else "objective")
     return (
         f"{column.heading}\n{unit_of(unit, column)}".replace("_", "_\n").replace("w/o test", "\nw/o test").replace("/t", "/\nt")
