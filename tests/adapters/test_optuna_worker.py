@@ -16,9 +16,9 @@ from adapters.framework_objects import plan_of
 from builders.specs import toy_spec
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.optuna import worker
-from tuneoff_adapters.optuna.note import WorkerNote
 from tuneoff_adapters.optuna.plan import Broken, Order, Storage, StudyPlan
 from tuneoff_adapters.optuna.study import Operations, create_study
+from tuneoff_adapters.optuna.worker_state import WorkerState
 
 
 def broken_by(error: Callable[[], None], plan: StudyPlan, monkeypatch: pytest.MonkeyPatch) -> Broken:
@@ -91,7 +91,7 @@ def test_only_a_heartbeats_failing_of_a_living_trial_is_no_end(storage: Storage,
 
     asker: Any = object.__new__(worker._Asker)
     asker._study, asker._plan = SimpleNamespace(optimize=optimize), SimpleNamespace(storage=storage)
-    asker._note, asker._note_file, asker._operations = WorkerNote(), SimpleNamespace(write=lambda note: None), Operations()
+    asker._state, asker._state_file, asker._operations = WorkerState(), SimpleNamespace(write=lambda state: None), Operations()
     asker._events, asker._ended_ns = SimpleNamespace(write=lambda *_, **__: None), 0
     with contextlib.nullcontext() if is_swallowed else pytest.raises(type(error), match=str(error)):
         asker._run_one()

@@ -14,7 +14,7 @@ from tuneoff_adapters.katib.options import EMULATED, katib_options
 from tuneoff_adapters.kubernetes.adapter import ClusterAdapter
 from tuneoff_adapters.kubernetes.options import TIMES
 from tuneoff_adapters.optuna_samplers import flag_unused_model
-from tuneoff_adapters.shares import REMOVAL_SHARE
+from tuneoff_adapters.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

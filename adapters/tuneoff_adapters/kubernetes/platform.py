@@ -14,7 +14,7 @@ from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.adapter import ClusterAdapter
 from tuneoff_adapters.kubernetes.options import JOBS, ClusterOptions, cluster_options, epochs_refusal, is_in_pods
 from tuneoff_adapters.remote_pool import RemotePool
-from tuneoff_adapters.shares import REMOVAL_SHARE
+from tuneoff_adapters.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec

@@ -14,14 +14,14 @@ from tuneoff.run.trial.trial_process import Tickets
 from tuneoff.workload import workload_at
 from tuneoff_adapters.kubernetes.options import ClusterOptions, is_in_pods
 from tuneoff_adapters.kubernetes.platform import OnClusters
-from tuneoff_adapters.optuna.note import NoteFile
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.options import OptunaOptions, storage_of, storage_refusal, study_plan
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, StudyPlan
 from tuneoff_adapters.optuna.server_errors import server_away
+from tuneoff_adapters.optuna.worker_state import WorkerStateFile
 from tuneoff_adapters.optuna_samplers import flag_unused_model
-from tuneoff_adapters.shares import SETUP_SHARE
 from tuneoff_adapters.slurm.platform import OnSlurm
+from tuneoff_adapters.time_limits import SETUP_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from tuneoff.experiment.translation import FrameworkSpace
     from tuneoff.record.events.schema import Event
     from tuneoff.run.trial.pool import Death
-    from tuneoff_adapters.optuna.mending import Mender
     from tuneoff_adapters.optuna.servers import StorageServer
+    from tuneoff_adapters.optuna.worker_recovery import WorkerRecovery
 
 _PRELOAD = {  # what Optuna would import at the first use of a sampler or a storage, inside an ask
     "gp": ("torch", "scipy.optimize", "scipy.stats"),
@@ -97,7 +97,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
             *workload_at(experiment.workload.target).preload,
         )
         if self._plan.is_in_pods:
-            self._notes = [NoteFile(self._plan.note(worker)) for worker in range(experiment.workers.count)]
+            self._state_files = [WorkerStateFile(self._plan.state_path(worker)) for worker in range(experiment.workers.count)]
         # a job of SLURM has the variable that holds the storage's password
         plan = replace(self._plan, storage=self._storage) if self._plan.is_on_hosts else self._plan
         self.start_pool(WORK, (plan,), preload)
@@ -117,8 +117,8 @@ class OptunaAdapter(OnSlurm, OnClusters):
 
     def setup(self) -> None:
         """Create the study and enqueue the given configurations, if any."""
-        from tuneoff_adapters.optuna.mending import Mender
         from tuneoff_adapters.optuna.study import create_study, quieten, stored_bytes
+        from tuneoff_adapters.optuna.worker_recovery import WorkerRecovery
 
         quieten()
         flag_unused_model(self.context)
@@ -126,7 +126,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
             self._study = create_study(self._plan)
             self._stored_bytes = stored_bytes(self._plan, self._server.data if self._server else None)
         self._asks = Tickets(self._plan.asks, self._plan.trials)
-        self._mender: Mender = Mender(self.context, self._plan, self._study)
+        self._recovery: WorkerRecovery = WorkerRecovery(self.context, self._plan, self._study)
         self._generations = [0] * self._pool.count
         self._server_cpu_ns = self._server.cpu_ns() if self._server else 0
         self._orders = {worker: Order(generation=0, repeats=0) for worker in range(self._pool.count)}
@@ -135,8 +135,8 @@ class OptunaAdapter(OnSlurm, OnClusters):
     def run_trials(self) -> None:
         with self._blaming_server():
             while self._orders:
-                self._pool.run(self._give_order, self._note, self._bury, self._is_over)
-                lost = self._mender.settle()
+                self._pool.run(self._give_order, self._keep_state, self._bury, self._is_over)
+                lost = self._recovery.settle()
                 self._repeat(0 if self._budget_over else lost)
 
     def collect_results(self) -> Best | None:
@@ -164,13 +164,13 @@ class OptunaAdapter(OnSlurm, OnClusters):
         if self._plan.is_in_pods:
             return
         plan, server = self._plan, self._server
-        notes = [NoteFile(plan.note(worker), plan.is_on_hosts).read() for worker in range(self._pool.count)]
+        states = [WorkerStateFile(plan.state_path(worker), plan.is_on_hosts).read() for worker in range(self._pool.count)]
         with self._blaming_server():
             held = stored_bytes(self._plan, server.data if server else None)
         self.context.events.write(
             "storage_used",
-            operations=sum(note.operations for note in notes),
-            client_cpu_ns=sum(note.cpu_ns for note in notes),
+            operations=sum(state.operations for state in states),
+            client_cpu_ns=sum(state.cpu_ns for state in states),
             bytes=None if held is None or self._stored_bytes is None else held - self._stored_bytes,
             server_cpu_ns=server.cpu_ns() - self._server_cpu_ns if server else None,
         )
@@ -191,12 +191,12 @@ class OptunaAdapter(OnSlurm, OnClusters):
                 forget_study(self._study_plan())
 
     def observe(self, worker: int, event: Event) -> None:
-        """Keep the note of a worker whose folder is not here."""
-        from tuneoff_adapters.optuna.mending import follow
+        """Keep the state of a worker whose folder is not here."""
+        from tuneoff_adapters.optuna.worker_recovery import follow
 
-        note = self._notes[worker].read()
-        follow(note, event, self.context.spec.experiment.objective)
-        self._notes[worker].write(note)
+        state = self._state_files[worker].read()
+        follow(state, event, self.context.spec.experiment.objective)
+        self._state_files[worker].write(state)
 
     def _is_over(self) -> bool:
         return self._budget_over or self._asks.taken >= self._plan.trials
@@ -214,7 +214,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
             self._pool.send(worker, order)
         return order
 
-    def _note(self, order: Order, answer: Finished | Broken | TrialOutcome) -> Order | None:
+    def _keep_state(self, order: Order, answer: Finished | Broken | TrialOutcome) -> Order | None:
         """Take in an answer, and return an order for the process that takes the place of one that leaves."""
         if isinstance(answer, TrialOutcome):  # of a pod that was ended because the run's time is used up
             self._budget_over = True
@@ -230,10 +230,10 @@ class OptunaAdapter(OnSlurm, OnClusters):
 
     def _bury(self, death: Death, order: Order | None) -> Order | None:
         """Mend what a dead worker left, and return an order for the next one in its place if there is something to ask for."""
-        repeats = self._mender.mend(death)
-        if self._mender.fruitless_deaths > MAX_FRUITLESS_DEATHS:
+        repeats = self._recovery.recover(death)
+        if self._recovery.fruitless_deaths > MAX_FRUITLESS_DEATHS:
             raise StepError(
-                f"a worker must get as far as a trial, but {self._mender.fruitless_deaths} in a row did not: {death.cause}; "
+                f"a worker must get as far as a trial, but {self._recovery.fruitless_deaths} in a row did not: {death.cause}; "
                 "see the run's log"
             )
         self._generations[death.worker] += 1

@@ -89,7 +89,7 @@ class StudyPlan:
         """The file that counts the asks of all workers."""
         return f"{self.folder}/asks"
 
-    def note(self, worker: int) -> str:
+    def state_path(self, worker: int) -> str:
         """Return the file in which a worker says what it is doing."""
         return f"{self.folder}/worker-{worker}"
 

@@ -19,12 +19,12 @@ from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import Decision
 from tuneoff.run.trial.trial_process import Tickets
-from tuneoff_adapters.optuna.note import NoteFile, WorkerStage, died_at
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.search import chosen, distributions, make_sampler
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna.study import Operations, open_study, quieten, removed
+from tuneoff_adapters.optuna.worker_state import WorkerStage, WorkerStateFile, died_at
 
 log = logging.getLogger(__name__)
 
@@ -80,8 +80,8 @@ class _Asker:
         self._asks = Tickets(plan.asks, plan.trials)
         self._process = worker.process
         self._events = self._process.events
-        self._note_file = NoteFile(plan.note(worker.index), plan.is_on_hosts)
-        self._note = self._note_file.read()  # of a predecessor that died, or empty
+        self._state_file = WorkerStateFile(plan.state_path(worker.index), plan.is_on_hosts)
+        self._state = self._state_file.read()  # of a predecessor that died, or empty
         self._budget_over = False
         self._asking_ns = self._ended_ns = self._cpu_ns = 0
 
@@ -100,7 +100,7 @@ class _Asker:
 
     def _run_one(self) -> None:
         """Run one trial from ask to tell. (`Study.tell` would do, but it copies the whole trial.)"""
-        self._write_note(WorkerStage.ASKING)
+        self._write_state(WorkerStage.ASKING)
         self._asking_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
         try:
             self._study.optimize(self._objective, n_trials=1, catch=(TrialFailedError,))
@@ -110,11 +110,11 @@ class _Asker:
             is_of_heartbeat = isinstance(cause, UpdateFinishedTrialError) or str(cause) == "Cannot tell a FAIL trial."
             if not (self._plan.storage.heartbeat_seconds and is_of_heartbeat):
                 raise
-            log.warning("trial %s: %s", trial_name(self._note.trial), _TAKEN_FOR_DEAD)
+            log.warning("trial %s: %s", trial_name(self._state.trial), _TAKEN_FOR_DEAD)
         self._count_cpu()
-        self._write_note(WorkerStage.IDLE)
+        self._write_state(WorkerStage.IDLE)
         told_ns = clock.monotonic_ns()
-        trial_id = trial_name(self._note.trial)
+        trial_id = trial_name(self._state.trial)
         self._events.write("stage", t=told_ns, name="tell", duration_ns=told_ns - self._ended_ns, trial=trial_id)
 
     def _objective(self, trial: Trial) -> float:
@@ -127,45 +127,45 @@ class _Asker:
         configuration = chosen(trial, self._distributions, self._plan.translation)
         asked_ns = clock.monotonic_ns()
         self._count_cpu()
-        number, attributes, note = trial.number, trial.user_attrs, self._note
-        # The note comes before the event: a trial that nobody counted would make the budget overrun. (Mender: the reverse.)
-        note.number, note.trial = number, attributes.get(RETRY_OF, number)
-        note.attempt = attributes.get(RETRY_ATTEMPT, 1)
-        note.submitted += note.attempt == 1
-        self._write_note(WorkerStage.SUBMITTING)
-        trial_id = trial_name(note.trial)
-        self._events.submitted(trial_id, configuration, str(number), note.attempt)
-        self._write_note(WorkerStage.RUNNING)
+        number, attributes, state = trial.number, trial.user_attrs, self._state
+        # The state comes before the event: a trial that nobody counted would make the budget overrun.
+        state.number, state.trial = number, attributes.get(RETRY_OF, number)
+        state.attempt = attributes.get(RETRY_ATTEMPT, 1)
+        state.submitted += state.attempt == 1
+        self._write_state(WorkerStage.SUBMITTING)
+        trial_id = trial_name(state.trial)
+        self._events.submitted(trial_id, configuration, str(number), state.attempt)
+        self._write_state(WorkerStage.RUNNING)
         self._events.write("stage", t=asked_ns, name="ask", duration_ns=asked_ns - self._asking_ns, trial=trial_id)
         report = functools.partial(self._report, trial, trial_id)
         try:
-            outcome = self._worker.run(trial_id, configuration, report, attempt=note.attempt, framework_id=str(number))
+            outcome = self._worker.run(trial_id, configuration, report, attempt=state.attempt, framework_id=str(number))
         finally:
             self._ended_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
         if outcome.state == "completed" and outcome.value is not None:
-            self._note.value = outcome.value
-            self._write_note(WorkerStage.COMPLETED)
+            self._state.value = outcome.value
+            self._write_state(WorkerStage.COMPLETED)
             return outcome.value
         if outcome.state == "pruned":
-            self._write_note(WorkerStage.PRUNED)
+            self._write_state(WorkerStage.PRUNED)
             raise TrialPruned
-        self._write_note(WorkerStage.FAILED)
+        self._write_state(WorkerStage.FAILED)
         self._budget_over = outcome.state in ("refused", "cancelled")
         raise TrialFailedError(outcome.cause or outcome.state)
 
     def _count_cpu(self) -> None:
         """Add what was used since `_cpu_ns` to what the storage costs this worker: in ask, report and tell."""
-        self._note.cpu_ns += time.process_time_ns() - self._cpu_ns
+        self._state.cpu_ns += time.process_time_ns() - self._cpu_ns
 
     def _was_stale(self, study: Study, trial: FrozenTrial) -> None:
         """Time how long after a worker's death Optuna's heartbeat found its trial; who never died has no such file."""
         if (died_ns := died_at(self._plan.folder, trial.number)) is not None:
             self._events.write("stage", t=(now := clock.monotonic_ns()), name="heartbeat", duration_ns=now - died_ns)
 
-    def _write_note(self, stage: WorkerStage) -> None:
-        self._note.stage, self._note.operations = stage, self._note.operations + self._operations.count
+    def _write_state(self, stage: WorkerStage) -> None:
+        self._state.stage, self._state.operations = stage, self._state.operations + self._operations.count
         self._operations.count = 0
-        self._note_file.write(self._note)
+        self._state_file.write(self._state)
 
     def _report(self, trial: Trial, trial_id: str, epoch: int, metrics: Mapping[str, float]) -> Decision:
         """Report an epoch, and ask whether to stop, but not after the last epoch: there is nothing left to save."""

@@ -13,12 +13,12 @@ from tuneoff.experiment.strategies import LISTED, sampler_refusal
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, CLUSTER, OPTIONS, placement, refuse_cluster
+from tuneoff_adapters.ray_tune.config_keys import EPOCH, OBJECTIVE, TASK, cancellation
 from tuneoff_adapters.ray_tune.environment import prepare_environment
-from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK, cancellation
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import DeferredTermination, start_ray, stop_ray, write_record
 from tuneoff_adapters.ray_tune.submission import Submission, Submissions
-from tuneoff_adapters.shares import REMOVAL_SHARE
+from tuneoff_adapters.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec

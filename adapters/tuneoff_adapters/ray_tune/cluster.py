@@ -28,7 +28,7 @@ from tuneoff_adapters.ray_tune import start
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, is_here
 from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.session import kept_handler, read_record, shut_down, write_record
-from tuneoff_adapters.shares import SETUP_SHARE
+from tuneoff_adapters.time_limits import SETUP_SHARE
 
 UNCHECKED = "host_unchecked"  # flag
 CURRENT = "ray_current_cluster"  # file of the head's, with its address

@@ -10,7 +10,7 @@ from ray.tune.search.sample import Categorical, Float, Integer
 
 from tuneoff.experiment.translation import FrameworkSpace, translation_of
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.ray_tune.keys import TASK
+from tuneoff_adapters.ray_tune.config_keys import TASK
 from tuneoff_adapters.ray_tune.searchers import make_search, param_space
 from tuneoff_adapters.ray_tune.submission import Submissions
 from tuneoff_adapters.ray_tune.trainable import TrialTrainable

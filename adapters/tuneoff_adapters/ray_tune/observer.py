@@ -13,7 +13,7 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 
 from tuneoff.errors import TrialFailedError
-from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE
+from tuneoff_adapters.ray_tune.config_keys import EPOCH, OBJECTIVE
 from tuneoff_adapters.ray_tune.session import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import Submission, Submissions
 

@@ -9,7 +9,7 @@ from typing import Any
 from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, MedianStoppingRule, TrialScheduler
 
 from tuneoff.experiment.spec import ExperimentSpec
-from tuneoff_adapters.ray_tune.keys import EPOCH
+from tuneoff_adapters.ray_tune.config_keys import EPOCH
 from tuneoff_adapters.ray_tune.submission import Submissions
 
 

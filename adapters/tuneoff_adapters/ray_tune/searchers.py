@@ -14,7 +14,7 @@ from tuneoff.base import clock
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, Translation
-from tuneoff_adapters.ray_tune.keys import OBJECTIVE
+from tuneoff_adapters.ray_tune.config_keys import OBJECTIVE
 from tuneoff_adapters.ray_tune.observer import retried_trial_class
 from tuneoff_adapters.ray_tune.submission import Submissions
 

@@ -18,7 +18,7 @@ from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff_adapters.hosts.cleaning import clean
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.start import patient_start
-from tuneoff_adapters.shares import SETUP_SHARE
+from tuneoff_adapters.time_limits import SETUP_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.record.run_context import RunContext

@@ -11,7 +11,7 @@ from tuneoff.base.identity import configuration_digest, trial_name
 from tuneoff.experiment.translation import Translation
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.trial_process import TrialBudget
-from tuneoff_adapters.ray_tune.keys import TASK
+from tuneoff_adapters.ray_tune.config_keys import TASK
 
 if TYPE_CHECKING:
     from tuneoff.record.run_context import RunContext

@@ -13,7 +13,7 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.children import end_children, end_tracker, hold_children
 from tuneoff.run.trial.run_trial import Decision, Steps, TrialOutcome, trial_steps
 from tuneoff.run.trial.trial_process import trial_process
-from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK, cancellation
+from tuneoff_adapters.ray_tune.config_keys import EPOCH, OBJECTIVE, TASK, cancellation
 
 
 class TrialTrainable(Trainable):  # type: ignore[misc]

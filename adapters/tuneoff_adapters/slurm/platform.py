@@ -10,8 +10,8 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff_adapters.remote_pool import RemotePool
-from tuneoff_adapters.shares import REMOVAL_SHARE
 from tuneoff_adapters.slurm import LOCAL_OPTIONS, SLURM
+from tuneoff_adapters.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec

@@ -25,12 +25,12 @@ from tuneoff.run.trial.faults import announce_kill, out_of_memory_cause
 from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
 from tuneoff_adapters.hosts.contact import Contact
 from tuneoff_adapters.hosts.host import AgentNode, Timed, after, until
-from tuneoff_adapters.shares import SETUP_SHARE
 from tuneoff_adapters.slurm import SLURM, jobs
 from tuneoff_adapters.slurm.channel import Channel, TamperedError
-from tuneoff_adapters.slurm.door import Door, JobNode
+from tuneoff_adapters.slurm.coordinator_server import CoordinatorServer, JobNode
 from tuneoff_adapters.slurm.job import AGENT, Job
 from tuneoff_adapters.slurm.options import sbatch_flags, slurm_options
+from tuneoff_adapters.time_limits import SETUP_SHARE
 
 LOOK_SECONDS = 3.0  # between two looks at jobs that are waited for
 LAST_SECONDS = 2.0  # for what a worker said last, once it has ended
@@ -70,7 +70,9 @@ class SlurmPool(Pool):
         self._has_begun = False
         self._looked_ns = clock.monotonic_ns()
         self._contact = Contact(context, None, self._options.lost_seconds, lost=_give_up)
-        self._door = Door(self._options.submit_host, self.count, lambda *arrival: self._queue.put((self._arrived, *arrival)))
+        self._server = CoordinatorServer(
+            self._options.submit_host, self.count, lambda *arrival: self._queue.put((self._arrived, *arrival))
+        )
 
     def start(self) -> None:
         deadline_ns = after(SETUP_SHARE * self._context.spec.experiment.timeouts.deploy_seconds)
@@ -142,11 +144,11 @@ class SlurmPool(Pool):
                 with contextlib.suppress(TimeoutError, InfrastructureError):
                     slot.working.result(until(deadline_ns))
         self._contact.end()
-        self._door.close()
+        self._server.close()
         self._slots.clear()
 
     def _submit(self, index: int) -> _JobSlot:
-        return _JobSlot(submit(self._context, self._name, Job(self._door.way, index)), clock.monotonic_ns())
+        return _JobSlot(submit(self._context, self._name, Job(self._server.way, index)), clock.monotonic_ns())
 
     def _arrived(self, kind: str, index: int, job_id: str, about: Any, pipe: Channel) -> None:
         slot = self._slots.get(index)
@@ -261,7 +263,7 @@ class SlurmPool(Pool):
             if state.has_ended:
                 self._fruitless = missed  # what ends all jobs at once counts once
                 said = last_words(slot.job.paths.stdout)
-                self._miss(index, slot, f"it ended ({state.text}) before it reached {self._door.way.address}: {said}")
+                self._miss(index, slot, f"it ended ({state.text}) before it reached {self._server.way.address}: {said}")
             elif self._has_begun and clock.monotonic_ns() - slot.since_ns > self._options.pending_seconds * clock.NANOSECONDS:
                 raise InfrastructureError(self._waiting(slot, "option `pending_seconds`"))
 
@@ -277,7 +279,7 @@ class SlurmPool(Pool):
         waited, state = (clock.monotonic_ns() - slot.since_ns) / clock.NANOSECONDS, jobs.state_of(slot.job.job_id)
         way_out = f"raise {key}, or ask SLURM for less"
         if state.name == "RUNNING":
-            way_out = f"can its node reach {self._door.way.address}? option `submit_host` gives this machine another name"
+            way_out = f"can its node reach {self._server.way.address}? option `submit_host` gives this machine another name"
         return f"job {slot.job.job_id} must get to work, but after {waited:.0f} s it is {state.text}; {way_out}"
 
 

@@ -26,7 +26,7 @@ class WorkerStage(enum.IntEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class WorkerNote:
+class WorkerState:
     """The stage, and the trial that it concerns: Optuna's number, tuneoff's own (another one for a retry), the attempt.
 
     `submitted` counts the first attempts that the workers of this place have begun, dead ones included.
@@ -42,7 +42,7 @@ class WorkerNote:
     cpu_ns: int = 0
 
 
-def note_death(folder: str, number: int) -> None:
+def write_death(folder: str, number: int) -> None:
     """Write down that a worker died just now in Optuna's trial of this number."""
     Path(folder, f"died-{number}").write_text(str(clock.monotonic_ns()))
 
@@ -54,8 +54,8 @@ def died_at(folder: str, number: int) -> int | None:
     return None
 
 
-class NoteFile:
-    """One worker's note: a record of fixed size, overwritten in place."""
+class WorkerStateFile:
+    """One worker's state: a record of fixed size, overwritten in place."""
 
     _RECORD = struct.Struct("<qqqqqdqq")
 
@@ -64,19 +64,19 @@ class NoteFile:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._locked = Locked(self._fd) if is_on_hosts else contextlib.nullcontext()
 
-    def write(self, note: WorkerNote) -> None:
-        counts = (note.stage, note.number, note.trial, note.attempt, note.submitted)
+    def write(self, state: WorkerState) -> None:
+        counts = (state.stage, state.number, state.trial, state.attempt, state.submitted)
         with self._locked:
-            os.pwrite(self._fd, self._RECORD.pack(*counts, note.value, note.operations, note.cpu_ns), 0)
+            os.pwrite(self._fd, self._RECORD.pack(*counts, state.value, state.operations, state.cpu_ns), 0)
 
-    def read(self) -> WorkerNote:
+    def read(self) -> WorkerState:
         with self._locked:
             content = os.pread(self._fd, self._RECORD.size, 0)
         if len(content) < self._RECORD.size:
-            return WorkerNote()  # the worker has not begun
-        note = WorkerNote(**dict(zip(WorkerNote.__slots__, self._RECORD.unpack(content), strict=True)))
-        note.stage = WorkerStage(note.stage)
-        return note
+            return WorkerState()  # the worker has not begun
+        state = WorkerState(**dict(zip(WorkerState.__slots__, self._RECORD.unpack(content), strict=True)))
+        state.stage = WorkerStage(state.stage)
+        return state
 
     def close(self) -> None:
         os.close(self._fd)

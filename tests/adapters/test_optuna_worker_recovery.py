@@ -19,12 +19,12 @@ from tuneoff.record.events.schema import WorkerDied
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.pool import Death
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
-from tuneoff_adapters.optuna.mending import Mender
-from tuneoff_adapters.optuna.note import NoteFile, WorkerNote, WorkerStage
 from tuneoff_adapters.optuna.options import study_plan
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
 from tuneoff_adapters.optuna.search import distributions, make_sampler
 from tuneoff_adapters.optuna.study import Operations, best_of, create_study, open_study, quieten
+from tuneoff_adapters.optuna.worker_recovery import WorkerRecovery
+from tuneoff_adapters.optuna.worker_state import WorkerStage, WorkerState, WorkerStateFile
 
 KILLED = Death(worker=0, pid=4711, exit_code=-9)
 HEARTBEAT = Storage(kind="sqlite", heartbeat_seconds=30)
@@ -32,16 +32,16 @@ POINTS = SearchSpace({"depth": stepped(1, 6, 1, integer=True)})
 
 
 class Scene:
-    """A study, the worker 0 that will die, and the coordinator's mender."""
+    """A study, the worker 0 that will die, and the coordinator's recovery."""
 
     def __init__(self, spec: RunSpec, folder: Path, storage: Storage = JOURNAL) -> None:
         quieten()
         self.context = make_context(spec, folder)
         self.plan: StudyPlan = study_plan(spec, self.context.work_dir, storage=storage)
         self.study: Study = create_study(self.plan)
-        self.mender = Mender(self.context, self.plan, self.study)
+        self.recovery = WorkerRecovery(self.context, self.plan, self.study)
         self.worker = open_study(self.plan, make_sampler(self.plan, 0), NopPruner(), Operations())
-        self.note = NoteFile(self.plan.note(0))
+        self.state_file = WorkerStateFile(self.plan.state_path(0))
 
     def begin(self) -> Trial:
         return self.worker.ask(distributions(self.plan.translation.native))
@@ -51,8 +51,8 @@ class Scene:
 
     def dies(self, stage: WorkerStage, death: Death = KILLED, **noted: Any) -> int:
         """Let the worker die after a note, and return how many asks must be repeated."""
-        self.note.write(WorkerNote(stage=stage, **noted))
-        return self.mender.mend(death)
+        self.state_file.write(WorkerState(stage=stage, **noted))
+        return self.recovery.recover(death)
 
     def deaths(self) -> list[tuple[str | None, int]]:
         events = [event for _, event in EventLog(self.context.run_dir / "events")]
@@ -73,17 +73,17 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def test_a_note_that_was_never_written_says_idle(tmp_path: Path) -> None:
-    note = NoteFile(tmp_path / "note")
-    assert note.read() == WorkerNote()
-    written = WorkerNote(stage=WorkerStage.COMPLETED, number=12, trial=7, attempt=2, submitted=9, value=0.1 + 0.2)
-    note.write(written)
-    assert NoteFile(tmp_path / "note").read() == written
+    state_file = WorkerStateFile(tmp_path / "state_file")
+    assert state_file.read() == WorkerState()
+    written = WorkerState(stage=WorkerStage.COMPLETED, number=12, trial=7, attempt=2, submitted=9, value=0.1 + 0.2)
+    state_file.write(written)
+    assert WorkerStateFile(tmp_path / "state_file").read() == written
 
 
 def test_the_process_in_a_dead_worker_s_place_draws_otherwise(scene: Scene) -> None:
     adapter: Any = OptunaAdapter(scene.context)
-    adapter._plan, adapter._mender, adapter._generations, adapter._budget_over = scene.plan, scene.mender, [0], False
-    scene.note.write(WorkerNote(stage=WorkerStage.RUNNING, number=scene.ask(), trial=0, submitted=1))
+    adapter._plan, adapter._recovery, adapter._generations, adapter._budget_over = scene.plan, scene.recovery, [0], False
+    scene.state_file.write(WorkerState(stage=WorkerStage.RUNNING, number=scene.ask(), trial=0, submitted=1))
     order = adapter._bury(KILLED, None)
     assert order.repeats == 1
     assert scene.plan.sampler_seed(0, order.generation) != scene.plan.sampler_seed(0, 0)
@@ -110,9 +110,9 @@ def test_the_last_attempt_is_not_tried_again(scene: Scene) -> None:
 
 def test_the_death_of_a_successor_that_never_began_repeats_nothing(scene: Scene) -> None:
     assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), trial=0, submitted=1) == 1
-    assert [scene.mender.mend(KILLED) for _ in range(2)] == [0, 0]
+    assert [scene.recovery.recover(KILLED) for _ in range(2)] == [0, 0]
     assert scene.states() == [TrialState.FAIL, TrialState.WAITING]
-    assert (scene.deaths(), scene.mender.fruitless_deaths) == ([("t00000", 1), (None, 1), (None, 1)], 2)
+    assert (scene.deaths(), scene.recovery.fruitless_deaths) == ([("t00000", 1), (None, 1), (None, 1)], 2)
 
 
 def test_an_exit_code_is_the_workloads_fault_and_not_tried_again(scene: Scene) -> None:
@@ -147,7 +147,7 @@ def test_an_ask_that_was_lost_with_its_worker_is_made_again(scene: Scene) -> Non
     scene.ask()  # as far as the study knows
     assert scene.dies(WorkerStage.ASKING, submitted=2) == 0
     assert scene.states() == [TrialState.RUNNING]  # whose it is cannot be told while others ask
-    assert scene.mender.settle() == 1  # of 3 trials, 2 were begun
+    assert scene.recovery.settle() == 1  # of 3 trials, 2 were begun
     assert scene.states() == [TrialState.FAIL]
 
 
@@ -156,15 +156,15 @@ def test_a_trial_that_was_counted_but_never_submitted_is_a_lost_ask(scene: Scene
         scene.worker.tell(scene.ask(), 0.0)
     assert scene.dies(WorkerStage.SUBMITTING, number=scene.ask(), trial=2, submitted=3) == 0
     assert scene.deaths() == [(None, 1)]
-    assert scene.note.read().submitted == 2
-    assert scene.mender.settle() == 1
+    assert scene.state_file.read().submitted == 2
+    assert scene.recovery.settle() == 1
 
 
 def test_a_retry_that_was_never_submitted_is_made_again_and_not_counted(scene: Scene) -> None:
     assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=3) == 1
     assert scene.dies(WorkerStage.SUBMITTING, number=scene.ask(), trial=0, attempt=2, submitted=3) == 0
-    assert scene.note.read().submitted == 3
-    assert scene.mender.settle() == 1
+    assert scene.state_file.read().submitted == 3
+    assert scene.recovery.settle() == 1
 
 
 def test_a_trial_whose_submission_was_written_just_before_the_death_is_running(scene: Scene) -> None:
@@ -173,14 +173,14 @@ def test_a_trial_whose_submission_was_written_just_before_the_death_is_running(s
     death = Death(worker=0, pid=events.pid, exit_code=-9)
     assert scene.dies(WorkerStage.SUBMITTING, death, number=scene.ask(), trial=0, submitted=1) == 1
     assert scene.deaths() == [("t00000", 1)]
-    assert scene.note.read().submitted == 1
+    assert scene.state_file.read().submitted == 1
 
 
 def test_a_listed_configuration_that_was_lost_in_an_ask_is_enqueued_again(tmp_path: Path) -> None:
     listed = Scene(listed_spec(3, retries=1), tmp_path)
     listed.ask()
     listed.dies(WorkerStage.ASKING, submitted=0)
-    assert listed.mender.settle() == 3
+    assert listed.recovery.settle() == 3
     found = [listed.begin().params for _ in range(3)]
     assert sorted(params["configuration_index"] for params in found) == [0, 1, 2]
 
@@ -189,7 +189,7 @@ def test_a_retry_that_was_lost_in_an_ask_is_made_again(scene: Scene) -> None:
     assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=3) == 1
     assert scene.ask() == 1  # the retry
     assert scene.dies(WorkerStage.ASKING, submitted=3) == 0
-    assert scene.mender.settle() == 1
+    assert scene.recovery.settle() == 1
     assert scene.states() == [TrialState.FAIL, TrialState.FAIL, TrialState.WAITING]
 
 
@@ -197,7 +197,7 @@ def test_a_retry_that_is_left_to_the_heartbeat_is_not_made_again(tmp_path: Path)
     scene = Scene(toy_spec("optuna", trials=1, retries=1), tmp_path, HEARTBEAT)
     assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=1) == 1
     assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), attempt=2, submitted=1) == 0
-    assert scene.mender.settle() == 0
+    assert scene.recovery.settle() == 0
     assert scene.states() == [TrialState.FAIL, TrialState.FAIL]
 
 
@@ -206,7 +206,7 @@ def test_a_listed_configuration_that_is_left_to_the_heartbeat_is_not_enqueued_ag
     assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=1) == 0
     scene.ask()  # with the worker that died there
     scene.dies(WorkerStage.ASKING, submitted=1)
-    assert scene.mender.settle() == 1
+    assert scene.recovery.settle() == 1
     assert scene.states() == [TrialState.FAIL, TrialState.FAIL, TrialState.WAITING]
     again = scene.begin()
     assert again.params == scene.study.get_trials()[1].params
@@ -215,18 +215,18 @@ def test_a_listed_configuration_that_is_left_to_the_heartbeat_is_not_enqueued_ag
 def test_nothing_is_repeated_where_nothing_was_lost(scene: Scene) -> None:
     for _ in range(3):
         scene.worker.tell(scene.ask(), 0.0)
-    scene.note.write(WorkerNote(stage=WorkerStage.IDLE, submitted=3))
-    assert scene.mender.settle() == 0
+    scene.state_file.write(WorkerState(stage=WorkerStage.IDLE, submitted=3))
+    assert scene.recovery.settle() == 0
 
 
 def test_deaths_without_a_trial_are_counted_in_a_row(scene: Scene) -> None:
     for expected in (1, 2, 3):
         scene.dies(WorkerStage.ASKING)
-        assert scene.mender.fruitless_deaths == expected
+        assert scene.recovery.fruitless_deaths == expected
     scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=1)
-    assert scene.mender.fruitless_deaths == 0
+    assert scene.recovery.fruitless_deaths == 0
     scene.dies(WorkerStage.ASKING, submitted=1)
-    assert scene.mender.fruitless_deaths == 1
+    assert scene.recovery.fruitless_deaths == 1
 
 
 def test_no_completed_trial_means_no_best(scene: Scene) -> None:

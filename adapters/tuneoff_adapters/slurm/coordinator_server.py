@@ -32,7 +32,7 @@ class _Guest:
     until: float  # monotonic, in seconds
 
 
-class Door:
+class CoordinatorServer:
     """Calls `arrived`, in its thread, with each connection whose other end has shown that it knows the key, and we to it.
 
     One thread greets all, holds few descriptors at once and each for a short time: strangers keep no job out.

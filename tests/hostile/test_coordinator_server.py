@@ -19,7 +19,7 @@ import pytest
 
 from tuneoff_adapters.slurm import channel, job
 from tuneoff_adapters.slurm.channel import Channel, TamperedError, greet
-from tuneoff_adapters.slurm.door import STRANGERS, Door
+from tuneoff_adapters.slurm.coordinator_server import STRANGERS, CoordinatorServer
 from tuneoff_adapters.slurm.job import AGENT, WORKER, Way
 from waiting import until
 
@@ -28,8 +28,8 @@ STRANGERS_HERE = 1000
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
-from tuneoff_adapters.slurm.door import Door
-door = Door("127.0.0.1", 2, lambda kind, *others: print(kind, flush=True))
+from tuneoff_adapters.slurm.coordinator_server import CoordinatorServer
+door = CoordinatorServer("127.0.0.1", 2, lambda kind, *others: print(kind, flush=True))
 print(door.way.port, door.way.key.hex(), flush=True)
 for line in sys.stdin:
     with open("/dev/null"):
@@ -55,8 +55,8 @@ def arrivals() -> Arrivals:
 
 
 @pytest.fixture
-def door(arrivals: Arrivals) -> Iterator[Door]:
-    listening = Door(HOST, 2, arrivals)
+def door(arrivals: Arrivals) -> Iterator[CoordinatorServer]:
+    listening = CoordinatorServer(HOST, 2, arrivals)
     yield listening
     listening.close()
     for *_, arrived in arrivals:
@@ -64,7 +64,7 @@ def door(arrivals: Arrivals) -> Iterator[Door]:
 
 
 def test_only_who_knows_the_key_comes_in_and_a_silent_stranger_keeps_nobody_out(
-    door: Door, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+    door: CoordinatorServer, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "CONNECT_SECONDS", 0.0)
     with socket.create_connection((HOST, door.way.port)):
@@ -76,7 +76,7 @@ def test_only_who_knows_the_key_comes_in_and_a_silent_stranger_keeps_nobody_out(
 
 
 @pytest.mark.parametrize("sent", [b"", bytes(2000), b"\xff" * 70_000, b"x" * 32 + b"\xff\xff" + b"x" * 66_000])
-def test_what_a_stranger_sends_is_an_end_for_him_alone(door: Door, arrivals: Arrivals, sent: bytes) -> None:
+def test_what_a_stranger_sends_is_an_end_for_him_alone(door: CoordinatorServer, arrivals: Arrivals, sent: bytes) -> None:
     with socket.create_connection((HOST, door.way.port)) as way:
         with contextlib.suppress(OSError):
             way.sendall(sent)
@@ -106,8 +106,8 @@ def test_who_answers_without_the_key_gets_nothing() -> None:
         thread.join()
 
 
-def test_a_greeting_has_one_deadline_whatever_trickles(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff_adapters.slurm.door.GREETING_SECONDS", 0.5)
+def test_a_greeting_has_one_deadline_whatever_trickles(door: CoordinatorServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneoff_adapters.slurm.coordinator_server.GREETING_SECONDS", 0.5)
     began = time.monotonic()
     with socket.create_connection((HOST, door.way.port)) as way, contextlib.suppress(ConnectionError):
         way.settimeout(0.05)
@@ -149,7 +149,7 @@ def test_a_thousand_strangers_use_up_no_descriptors_and_a_job_comes_in() -> None
 
 def test_as_many_jobs_as_there_are_come_in_at_once(arrivals: Arrivals) -> None:
     workers = 100
-    listening = Door(HOST, workers, arrivals)
+    listening = CoordinatorServer(HOST, workers, arrivals)
     ways: list[Channel] = []
     threads = [
         threading.Thread(target=lambda number=number: ways.append(listening.way.connect(AGENT, number, "h")))
