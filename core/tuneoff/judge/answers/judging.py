@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -39,7 +39,8 @@ FEWEST_FOR_INTERVAL = 2
 FEWEST_FOR_SPREAD = 5
 DECIDED = (Outcome.BETTER, Outcome.WORSE, Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
 BOTH_FAILED = "both failed: counted as no difference"
-KINDS = "the kinds differ ({} and {}), and such values are never compared"
+KINDS_DIFFER = "the kinds differ"
+KINDS = KINDS_DIFFER + " ({} and {}), and such values are never compared"
 NO_RATIO = "a value that is not above 0 has no ratio"
 Measure = Callable[[Run, str], Value]
 ENDS = ("energy weights low", "energy weights high")  # choices of sensitivities
@@ -95,8 +96,8 @@ class _Case:
             return replace(bare, outcome=Outcome.UNDECIDED, reason=f"both failed in {counted(len(values), 'seed')}")
         judgement = self._judge(values)
         outcome, why = self._guarded(self._outcome(judgement), self.pair.usable)
-        sensitivities = tuple(self._sensitivities(outcome))
         weights = weights_of(self.group, self.other) if is_modelled(self.group, self.other, self.question.metric) else None
+        sensitivities = tuple(self._sensitivities(outcome, weights))
         if weights is not None:
             outcome, why = self._over_weights(outcome, why, sensitivities, weights)
         return replace(
@@ -113,7 +114,7 @@ class _Case:
     @property
     def _compared(self) -> list[float]:
         """The differences of the seeds in which not both failed: two failures have none."""
-        return [row.difference for row in self.pair.usable if row.difference is not None and row.reason != BOTH_FAILED]
+        return _values(row for row in self.pair.usable if row.reason != BOTH_FAILED)
 
     @property
     def _used(self) -> list[Run]:
@@ -163,21 +164,22 @@ class _Case:
         ties = sum(row.reason == BOTH_FAILED for row in rows)
         if outcome not in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT) or not ties:
             return outcome, ""
-        rest = [row.difference for row in rows if row.difference is not None and row.reason != BOTH_FAILED]
+        rest = _values(row for row in rows if row.reason != BOTH_FAILED)
         if len(rest) >= fewest and self._outcome(self._judge(rest)) is outcome:
             return outcome, ""
         return Outcome.UNDECIDED, f"both failed in {counted(ties, 'seed')}, and the others do not show that they are equivalent"
 
-    def _sensitivities(self, outcome: Outcome) -> list[Sensitivity]:
+    def _sensitivities(self, outcome: Outcome, weights: WeightRange | None) -> list[Sensitivity]:
         rows = self.pair.usable
         successes = [row for row in rows if row.reason is None]
         sensitivities = [self._sensitivity(WITHOUT_FAILURES, successes)] if len(successes) < len(rows) else []
         sensitivities += [self._sensitivity("median", rows, "median"), self._without_one(rows, outcome)]
         both = (self.group, self.other)
         undisturbed = [row for row in rows if all(is_disturbed(group.by_seed[row.seed]) is False for group in both)]
-        sensitivities += [self._without_disturbed(undisturbed)] if len(undisturbed) < len(rows) else []
-        if is_modelled(self.group, self.other, self.question.metric):
-            weights = weights_of(self.group, self.other)
+        if len(undisturbed) < len(rows):  # at the least error that so many pairs allow
+            alpha = max(self.alpha, 2.0 ** (1 - len(undisturbed)))
+            sensitivities.append(self._sensitivity(WITHOUT_DISTURBED, undisturbed, fewest=FEWEST_UNDISTURBED, alpha=alpha))
+        if weights is not None:
             for choice, ratio in zip(ENDS, (weights.low, weights.high), strict=True):
                 differences = pair(self.group, self.other, self.question, weighted(ratio))
                 if differences.excluded is not None or len(differences.values) < len(self.pair.values):
@@ -186,12 +188,21 @@ class _Case:
                     sensitivities.append(self._sensitivity(choice, differences.usable))
         return sensitivities
 
-    def _sensitivity(self, choice: str, rows: Sequence[PairedDifference], estimator: Estimator = "hodges-lehmann") -> Sensitivity:
-        values = [row.difference for row in rows if row.difference is not None]
-        if len(values) < FEWEST_SEEDS:
+    def _sensitivity(
+        self,
+        choice: str,
+        rows: Sequence[PairedDifference],
+        estimator: Estimator = "hodges-lehmann",
+        *,
+        fewest: int = FEWEST_SEEDS,
+        alpha: float | None = None,
+    ) -> Sensitivity:
+        values = _values(rows)
+        if len(values) < fewest:
             return Sensitivity(choice=choice, outcome=Outcome.NOT_JUDGED, interval=self._plain(values))
-        judgement = self._judge(values, estimator)
-        return Sensitivity(choice=choice, outcome=self._guarded(self._outcome(judgement), rows)[0], interval=judgement.interval)
+        judgement = self._judge(values, estimator, alpha)
+        outcome, _ = self._guarded(self._outcome(judgement), rows, fewest)
+        return Sensitivity(choice=choice, outcome=outcome, interval=judgement.interval)
 
     def _without_one(self, rows: Sequence[PairedDifference], outcome: Outcome) -> Sensitivity:
         """Leave out each seed in turn; one line names those without which the verdict would be another.
@@ -200,9 +211,8 @@ class _Case:
         verdict on the fewest seeds would be robust.
         """
         alpha = max(self.alpha, 2.0 ** (2 - len(rows)))
-        values = [row.difference for row in rows if row.difference is not None]
         judgements = judge_without_each(
-            values, margin=self.question.margin, alpha=alpha, grid_step=self._step, rounding_scale=self.pair.scale
+            _values(rows), margin=self.question.margin, alpha=alpha, grid_step=self._step, rounding_scale=self.pair.scale
         )
         tried = {}
         for index, (row, judgement) in enumerate(zip(rows, judgements, strict=True)):
@@ -216,15 +226,6 @@ class _Case:
         return max(
             tried.values(), key=lambda each: each.interval.high - each.interval.low if each.interval is not None else math.inf
         )
-
-    def _without_disturbed(self, rows: Sequence[PairedDifference]) -> Sensitivity:
-        """Judge the pairs that nobody disturbed, at the least error that so many allow where that is greater than `alpha`."""
-        values = [row.difference for row in rows if row.difference is not None]
-        if len(values) < FEWEST_UNDISTURBED:
-            return Sensitivity(choice=WITHOUT_DISTURBED, outcome=Outcome.NOT_JUDGED, interval=self._plain(values))
-        judgement = self._judge(values, alpha=max(self.alpha, 2.0 ** (1 - len(values))))
-        outcome = self._guarded(self._outcome(judgement), rows, fewest=FEWEST_UNDISTURBED)[0]
-        return Sensitivity(choice=WITHOUT_DISTURBED, outcome=outcome, interval=judgement.interval)
 
     def _over_weights(
         self, outcome: Outcome, why: str, sensitivities: Sequence[Sensitivity], weights: WeightRange
@@ -306,7 +307,11 @@ class SeedDifferences:
 
     @property
     def values(self) -> list[float]:
-        return [row.difference for row in self.usable if row.difference is not None]
+        return _values(self.differences)
+
+
+def _values(rows: Iterable[PairedDifference]) -> list[float]:
+    return [row.difference for row in rows if row.difference is not None]
 
 
 def pair(group: Group, other: Group, question: Question, measure: Measure = value) -> SeedDifferences:
@@ -314,19 +319,21 @@ def pair(group: Group, other: Group, question: Question, measure: Measure = valu
     other_runs = other.by_seed
     runs = [(run, other_runs[seed]) for seed, run in group.by_seed.items() if seed in other_runs]
     ended = [both for both in runs if both[0].has_ended and both[1].has_ended]
-    rows, sizes, kinds = zip(*(_difference(*both, question, measure) for both in runs), strict=True) if runs else ((), (), ())
+    rows = tuple(_difference(*both, question, measure) for both in runs)
+    sizes = [abs(size) for row in rows if row.reason is None for size in (row.one, row.other) if size is not None]
+    kinds = [row.reason for row in rows if row.reason is not None and row.reason.startswith(KINDS_DIFFER)]
     without = sum(row.reason == NO_RATIO for row in rows)
     return SeedDifferences(
         differences=rows,
         ended=len(ended),
         failures=(sum(run.has_failed for run, _ in ended), sum(run.has_failed for _, run in ended)),
         scale=1.0 if question.scale == "ratio" else max(sizes, default=0.0),  # ln(a / b) is rounded as numbers around 1
-        excluded=next(filter(None, kinds), f"in {counted(without, 'seed')} {NO_RATIO}" if without else None),
+        excluded=next(iter(kinds), f"in {counted(without, 'seed')} {NO_RATIO}" if without else None),
     )
 
 
-def _difference(first: Run, second: Run, question: Question, measure: Measure) -> tuple[PairedDifference, float, str | None]:
-    """Return the difference of a seed, the size of what was subtracted, and the kinds where they forbid it."""
+def _difference(first: Run, second: Run, question: Question, measure: Measure) -> PairedDifference:
+    """Return the difference of a seed, or why it has none."""
     seed = first.seed
     first_value, second_value = measure(first, question.metric), measure(second, question.metric)
 
@@ -337,28 +344,27 @@ def _difference(first: Run, second: Run, question: Question, measure: Measure) -
         waiting = " and ".join(
             f"{name} is {run.status}" for name, run in (("one", first), ("other", second)) if not run.has_ended
         )
-        return row(None, waiting), 0.0, None
+        return row(None, waiting)
     if first.has_failed and second.has_failed:
-        return row(0.0, BOTH_FAILED), 0.0, None
+        return row(0.0, BOTH_FAILED)
     if first.has_failed or second.has_failed:
         present = second_value if first.has_failed else first_value
         if present.value is None:
-            return row(None, present.reason), 0.0, None
+            return row(None, present.reason)
         losing = 1.0 if question.better == "min" else -1.0
         sign = losing if first.has_failed else -losing
-        return row(sign * math.inf, f"{'one' if first.has_failed else 'other'} failed"), 0.0, None
+        return row(sign * math.inf, f"{'one' if first.has_failed else 'other'} failed")
     if first_value.value is None or second_value.value is None:
-        return row(None, first_value.reason if first_value.value is None else second_value.reason), 0.0, None
+        return row(None, first_value.reason if first_value.value is None else second_value.reason)
     if first_value.kind != second_value.kind:
-        kinds = KINDS.format(*sorted((str(first_value.kind), str(second_value.kind))))
-        return row(None, kinds), 0.0, kinds
+        return row(None, KINDS.format(*sorted((str(first_value.kind), str(second_value.kind)))))
     if question.scale == "difference":
-        return row(first_value.value - second_value.value, None), max(abs(first_value.value), abs(second_value.value)), None
+        return row(first_value.value - second_value.value, None)
     if first_value.value == second_value.value:
-        return row(0.0, None), 1.0, None
+        return row(0.0, None)
     if min(first_value.value, second_value.value) <= 0:
-        return row(None, NO_RATIO), 0.0, None
-    return row(math.log(first_value.value / second_value.value), None), 1.0, None
+        return row(None, NO_RATIO)
+    return row(math.log(first_value.value / second_value.value), None)
 
 
 def is_modelled(group: Group, other: Group, metric: str) -> bool:
