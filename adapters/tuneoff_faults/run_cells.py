@@ -18,7 +18,7 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import seconds_at_most
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord, TrialRecord
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
 from tuneoff.run.supervisor.cgroups import group_sites, limit_settings, make_group
@@ -179,7 +179,7 @@ def _seen_through(cell: MatrixCell, ended: ChildEnd, results: Path, seconds: flo
     if ended.code is None:
         return SeenRun(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
     try:
-        records = list(standing(read_runs(results)).values())
+        records = list(selected_executions(read_runs(results)).values())
     except ResultsError:
         records = []
     if len(records) != 1:

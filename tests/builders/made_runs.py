@@ -17,7 +17,7 @@ from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 
 METRIC = "validation_accuracy"
 Curve = Sequence[Mapping[str, float | None]]  # metrics by epoch
@@ -88,7 +88,7 @@ def results_of(
         plan=plan_of(made, analysis=analysis or {}, **more),
         planned=tuple(run for run in made if not run.spec.warm_up),
         records=tuple(runs),
-        standing=standing(sorted(runs, key=lambda run: run.execution_id)),
+        selected=selected_executions(sorted(runs, key=lambda run: run.execution_id)),
     )
 
 

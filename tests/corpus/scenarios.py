@@ -72,7 +72,7 @@ def asked(metric: str, *values: float, mode: str = "max") -> Results:
 def changed(made: Results, change: Callable[[RunRecord], RunRecord]) -> Results:
     """Return the results with each record changed."""
     records = tuple(map(change, made.records))
-    return replace(made, records=records, standing={record.run_id: record for record in records})
+    return replace(made, records=records, selected={record.run_id: record for record in records})
 
 
 def repeated_runs() -> Results:

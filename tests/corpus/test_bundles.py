@@ -20,7 +20,7 @@ from corpus.figures import call
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 from tuneoff.run.provenance import prepare
 from tuneoff.run.run_ends import run_ends
 from tuneoff.trust.bundle import describe, preflight, reproduce
@@ -154,7 +154,7 @@ def test_a_bundle_is_held_to_what_was_run_here(
 
 def shifted(records: Iterable[RunRecord], order: list[str]) -> Iterator[RunRecord]:
     """Yield the records of a folder, each in the place of the next run: same experiments, otherwise done."""
-    stand = standing(records)
+    stand = selected_executions(records)
     names = [name for name in order if name in stand]
     for name, other in zip(names, names[1:] + names[:1], strict=True):
         yield replace(stand[other], run_id=name, execution_id=stand[name].execution_id, specification=stand[name].specification)

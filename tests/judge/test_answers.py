@@ -123,7 +123,7 @@ def test_answers_of_a_hundred_thousand_trials_take_a_few_seconds() -> None:
     made = results(entries, seeds=range(10), questions=dict(QUESTIONS))
     trials = made_run(made.records[0].run_spec(), [[{METRIC: 0.5}]] * 210).trials
     records = tuple(replace(record, trials=trials) for record in made.records)
-    made = replace(made, records=records, standing={record.run_id: record for record in records})
+    made = replace(made, records=records, selected={record.run_id: record for record in records})
     begin = time.process_time()
     answers(made)
     assert time.process_time() - begin < 4.0
@@ -237,7 +237,7 @@ def test_energy_of_a_curve_is_that_of_the_parts_before_and_grows_evenly_in_one(e
 def test_a_run_without_energy_has_no_such_clock_and_says_why() -> None:
     made = results([Entry("a", steady())], seeds=[0])
     record = made_run(made.records[0].run_spec(), [[{METRIC: 0.5}], [{METRIC: 0.7}]])
-    (curve,) = curves(replace(made, records=(record,), standing={record.run_id: record}))
+    (curve,) = curves(replace(made, records=(record,), selected={record.run_id: record}))
     assert set(curve.ends) == {"trials", "seconds"}
     assert curve.reasons == {"kwh": "the run has no energy of its parts", "usd": "the run has no cost of its parts"}
     assert all(step.kwh is None for step in curve.steps)

@@ -21,7 +21,7 @@ from tuneoff.measure.stored import read_run, read_runs
 from tuneoff.record.derive import derive
 from tuneoff.record.end import BESIDE, broken_seals, read_spec, seal
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 from tuneoff.record.store import run_json_schema
 from tuneoff.tell.record_head import read_head
 
@@ -189,8 +189,10 @@ def test_the_latest_done_execution_stands_for_its_run(record: RunRecord) -> None
     old = replace(record, execution_id="a", started_at="2025-01-01T00:00:00")
     new = replace(record, execution_id="b", started_at="2025-01-02T00:00:00")
     failed = replace(record, execution_id="c", started_at="2025-01-03T00:00:00", status="failed", reason="x")
-    assert [run.execution_id for run in standing([failed, new, old]).values()] == ["b"]
-    assert [run.execution_id for run in standing([replace(old, status="failed", reason="x"), failed]).values()] == ["c"]
+    assert [run.execution_id for run in selected_executions([failed, new, old]).values()] == ["b"]
+    assert [run.execution_id for run in selected_executions([replace(old, status="failed", reason="x"), failed]).values()] == [
+        "c"
+    ]
 
 
 def test_a_missing_results_folder_is_one_line(tmp_path: Path) -> None:

@@ -314,7 +314,7 @@ def _group(
     scope_of: Mapping[str, Scope],
     confidence: float,
 ) -> Group:
-    runs = tuple(run_of(run, results.standing, results.without_record, results.plan.added_seeds) for run in planned)
+    runs = tuple(run_of(run, results.selected, results.without_record, results.plan.added_seeds) for run in planned)
     emulated = any(
         planned_run.emulated or (run.record is not None and run.record.emulated)
         for planned_run, run in zip(planned, runs, strict=True)

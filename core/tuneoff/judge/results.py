@@ -14,7 +14,7 @@ from tuneoff.experiment.variants import named
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 from tuneoff.run.run_ends import RunEnd, Without, ends_of, without_record
 
 
@@ -69,7 +69,7 @@ class Results:
     plan: Plan
     planned: tuple[PlannedRun, ...]
     records: tuple[RunRecord, ...]
-    standing: Mapping[str, RunRecord]  # by run id
+    selected: Mapping[str, RunRecord]  # by run id
     without_record: Without = field(default_factory=dict)
 
     @classmethod
@@ -82,14 +82,14 @@ class Results:
             plan=plan,
             planned=tuple(in_file_order(plan)),
             records=ordered,
-            standing=standing(ordered),
+            selected=selected_executions(ordered),
             without_record=without,
         )
 
     @property
     def ends(self) -> list[RunEnd]:
         """What each planned run came to, in the plan's order."""
-        return ends_of(self.folder, self.plan, self.standing, self.without_record)
+        return ends_of(self.folder, self.plan, self.selected, self.without_record)
 
     def run_folder(self, record: RunRecord) -> Path:
         """Return the folder of an execution, relative to the results folder."""

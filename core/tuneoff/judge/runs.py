@@ -105,9 +105,9 @@ class Run:
         return None if self.record is None else self.record.metrics.get(name)
 
 
-def run_of(run: PlannedRun, standing: Mapping[str, RunRecord], without_record: Without, added_seeds: Collection[int] = ()) -> Run:
+def run_of(run: PlannedRun, selected: Mapping[str, RunRecord], without_record: Without, added_seeds: Collection[int] = ()) -> Run:
     """Return a planned run with the record that stands for it, or how it ended without one."""
-    record = standing.get(run.run_id if run.same_as is None else run.same_as)
+    record = selected.get(run.run_id if run.same_as is None else run.same_as)
     status, reason = came_out(run, record, without_record)
     will_run = run.skip_reason is None or run.same_as is not None
     return Run(

@@ -100,15 +100,17 @@ def _of_matrix(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
     if seeds := results.plan.added_seeds:
         yield _warning("seeds_added", (run for run in every if run.is_added), seeds=seeds_text(seeds))
     planned = {run.run_id for run in results.planned}
-    standing = results.standing.values()
-    stand = {record.execution_id for record in standing}
+    selected = results.selected.values()
+    selected_ids = {record.execution_id for record in selected}
     others = Counter(
-        execution.status for execution in results.records if execution.run_id in planned and execution.execution_id not in stand
+        execution.status
+        for execution in results.records
+        if execution.run_id in planned and execution.execution_id not in selected_ids
     )
     if count := others.total():
         statuses = listed(f"{number} {status}" for status, number in others.items())
         yield _warning("repeated", executions=counted(count, "further execution"), statuses=statuses)
-    hosts = {str(record.environment.get("host")) for record in standing if record.environment.get("host")}
+    hosts = {str(record.environment.get("host")) for record in selected if record.environment.get("host")}
     if hosts:
         yield _warning("one_machine" if len(hosts) == 1 else "several_machines", count=len(hosts))
     experiments = [group.spec.experiment for group in answers.groups]

@@ -1,4 +1,4 @@
-"""Which of a run's executions stands for it."""
+"""Which of a run's executions is selected: it stands for the run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def repeat_number(record: RunRecord) -> int:
     return number if isinstance(number, int) else 0
 
 
-def standing(records: Iterable[RunRecord]) -> dict[str, RunRecord]:
-    """Return the execution that stands for each run: the latest that is done, else the latest; in the order of first appearance.
+def selected_executions(records: Iterable[RunRecord]) -> dict[str, RunRecord]:
+    """Return the selected execution of each run: the latest that is done, else the latest; in the order of first appearance.
 
     Where its block was repeated, the repetition that came to an end stands, whatever it came to: it was decided blind.
     """
@@ -38,5 +38,5 @@ def standing(records: Iterable[RunRecord]) -> dict[str, RunRecord]:
 
 def _rank(record: RunRecord) -> tuple[bool, int, str, str]:
     number = repeat_number(record)
-    stands = record.status == "done" or (number > 0 and is_final(record))
-    return stands, number if stands else 0, record.started_at or "", record.execution_id
+    is_eligible = record.status == "done" or (number > 0 and is_final(record))
+    return is_eligible, number if is_eligible else 0, record.started_at or "", record.execution_id

@@ -32,7 +32,7 @@ from tuneoff.record.endings import UNWRITABLE
 from tuneoff.record.flag_meanings import SERIOUS
 from tuneoff.record.results_folder import ResultsFolder, begun
 from tuneoff.record.run_record import FAILED, RunRecord
-from tuneoff.record.selection import REPEAT, is_final, standing
+from tuneoff.record.selection import REPEAT, is_final, selected_executions
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
 from tuneoff.run.finish import finish, recover
@@ -122,16 +122,16 @@ class _Matrix:
         plan, results = request.plan, request.results
         self._request, self._meters, self._processors = request, meters, processors
         records = list(read_runs(results))
-        self._standing = standing(records)
+        self._selected = selected_executions(records)
         self._repeats = to_repeat(plan, records, flagged=request.retry == "flagged")
         again = FAILED if request.retry == "failed" else ()
         self._final = _final(
-            plan, {key: record for key, record in self._standing.items() if record.status not in again}, self._repeats
+            plan, {key: record for key, record in self._selected.items() if record.status not in again}, self._repeats
         )
         needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in self._final}
         is_asked = [run for run in plan.to_run if not run.spec.warm_up or run.spec.adapter_target in needed]
         self._left = [run for run in is_asked if run.run_id not in self._final]
-        final = {key for key, record in self._standing.items() if is_final(record)}
+        final = {key for key, record in self._selected.items() if is_final(record)}
         self.owed = final & {run.run_id for run in self._left}  # those to be repeated, until they are
         self._data: dict[str, Provenance] = {}  # by workload and options
         for run in self._left:
@@ -151,7 +151,7 @@ class _Matrix:
             listener.noted(note)
         others = [run for run in plan.runs if run.skip_reason is not None or run.run_id in self._final]
         for run in others:
-            status = "skipped" if run.skip_reason is not None else self._standing[run.run_id].status
+            status = "skipped" if run.skip_reason is not None else self._selected[run.run_id].status
             listener.run_ended(0, 0, _label(run), status, run.skip_reason, 0.0)
         if others:
             listener.noted(_not_run(others))

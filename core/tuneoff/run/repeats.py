@@ -11,7 +11,7 @@ from tuneoff.base.format import counted
 from tuneoff.base.json_values import values
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import REPEAT, is_final, repeat_number, standing
+from tuneoff.record.selection import REPEAT, is_final, repeat_number, selected_executions
 from tuneoff.run.machine import PASSING
 
 
@@ -73,7 +73,7 @@ def repeated(plan: Plan, records: Sequence[RunRecord]) -> Repeated:
     """Return what was repeated in a results folder, for the lines below its table."""
     blocks = _blocks(plan)
     repetitions = {(repeat.block, repeat.number): repeat for repeat in _repetitions(plan, records)}
-    stand = {record.execution_id for record in standing(records).values()}
+    selected_ids = {record.execution_id for record in selected_executions(records).values()}
     touched = {block for block, _ in repetitions}
     runs = {run_id for block in touched for run_id in blocks.get(block, ())}
     still_flagged = flagged_blocks(plan, _flags(records), {})
@@ -86,7 +86,7 @@ def repeated(plan: Plan, records: Sequence[RunRecord]) -> Repeated:
             (Counter(repeat.because) for repeat in {repeat.block: repeat for repeat in still_flagged.values()}.values()),
             Counter(),
         ),
-        set_aside=sum(record.run_id in runs and record.execution_id not in stand for record in records),
+        set_aside=sum(record.run_id in runs and record.execution_id not in selected_ids for record in records),
     )
 
 
@@ -138,7 +138,7 @@ def _seed(plan: Plan, block: int) -> int:
 
 def _flags(records: Sequence[RunRecord]) -> dict[str, frozenset[str]]:
     """Return the names of the flags of the execution that stands for each run."""
-    return {record.run_id: frozenset(flag.name for flag in record.flags) for record in standing(records).values()}
+    return {record.run_id: frozenset(flag.name for flag in record.flags) for record in selected_executions(records).values()}
 
 
 def _repetitions(plan: Plan, records: Sequence[RunRecord]) -> list[Repeat]:

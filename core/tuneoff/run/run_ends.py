@@ -18,7 +18,7 @@ from tuneoff.record.endings import KILLED, Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.results_folder import end_of, read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import is_final, standing
+from tuneoff.record.selection import is_final, selected_executions
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 RUNNING = "running"
@@ -44,7 +44,7 @@ def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
     """Return what each planned run came to, warm-ups left out, in the plan's order."""
     plan = plan or read_plan(path)
     without = without_record(path)  # before the records: a run that ends meanwhile has one
-    return ends_of(path, plan, standing(read_runs(path)), without)
+    return ends_of(path, plan, selected_executions(read_runs(path)), without)
 
 
 def ends_of(path: Path, plan: Plan, records: Mapping[str, RunRecord], without: Without) -> list[RunEnd]:

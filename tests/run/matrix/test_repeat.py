@@ -18,7 +18,7 @@ from tuneoff.cli.main import main
 from tuneoff.experiment.plan import Plan
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 from tuneoff.run import machine
 from tuneoff.run.repeats import flagged_blocks, repeat_lines, repeated, to_repeat
 
@@ -100,10 +100,11 @@ def test_a_repetition_stands_whatever_it_came_to() -> None:
     failed = execution("serial", 1, 1, status="failed", reason="boom", charged="framework")
     cut = execution("serial", 1, 1, status="interrupted", reason="cut", charged="user")
     for order in ([first, failed], [failed, first]):
-        assert [record.status for record in standing(order).values()] == ["failed"]
-    assert [record.status for record in standing([first, cut]).values()] == ["done"]
+        assert [record.status for record in selected_executions(order).values()] == ["failed"]
+    assert [record.status for record in selected_executions([first, cut]).values()] == ["done"]
     assert [
-        record.execution_id for record in standing([execution("serial", 1, 2), execution("serial", 1, 1), first]).values()
+        record.execution_id
+        for record in selected_executions([execution("serial", 1, 2), execution("serial", 1, 1), first]).values()
     ] == [execution("serial", 1, 2).execution_id]
 
 
@@ -157,7 +158,7 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     assert before <= {record.execution_id for record in read_runs(results)}
     again = [record for record in records if record.environment.get("repeat")]
     assert sorted((record.run_spec().seed, record.run_spec().replicate) for record in again) == [(1, 0), (1, 1)]
-    assert {record.execution_id for record in again} <= {record.execution_id for record in standing(records).values()}
+    assert {record.execution_id for record in again} <= {record.execution_id for record in selected_executions(records).values()}
     assert len(records) == 6
     assert states == []
     assert main(["verify", str(results)]) == 0

@@ -27,7 +27,7 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
     totals = [
         value.value
         for run in results.planned
-        if (record := results.standing.get(run.run_id)) is not None
+        if (record := results.selected.get(run.run_id)) is not None
         and (value := record.metrics.get(WHOLE)) is not None
         and value.value is not None
     ]

@@ -25,7 +25,7 @@ from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, read_accountin
 from tuneoff.measure.stored import read_run
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 from tuneoff.record.store import ended_executions
 from tuneoff.tell.frames.columns import CHARGED, Columns
 from tuneoff.tell.frames.columns import TABLES as COLUMNS
@@ -91,10 +91,10 @@ def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecuti
         ResultsError: the folder or a record cannot be read.
     """
     heads = [(folder, read_head(folder)) for folder in ended_executions(results)]
-    stand = set(map(_id, standing([head for _, head in heads if "warm_up" not in head.specification]).values()))
+    selected = set(map(_id, selected_executions([head for _, head in heads if "warm_up" not in head.specification]).values()))
     places = {run_id: position for position, run_id in enumerate(run_ids)}
     heads.sort(key=lambda pair: _place(pair[1], places))
-    return [StoredExecution(folder=folder, is_selected=_id(head) in stand) for folder, head in heads]
+    return [StoredExecution(folder=folder, is_selected=_id(head) in selected) for folder, head in heads]
 
 
 def _id(run: RunRecord) -> tuple[str, str]:

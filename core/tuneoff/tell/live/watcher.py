@@ -24,7 +24,7 @@ from tuneoff.record.events.schema import Process
 from tuneoff.record.events.tail import SETTLED_NS, Tail
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 from tuneoff.run.progress import LiveRun, Tracker
 from tuneoff.run.run_ends import RUNNING, UNFINISHED, Holder, begun_ns, holder, newest
 from tuneoff.tell.live.state import (
@@ -168,7 +168,7 @@ class Watcher:
         """Return the rows by the records, and note what the runs took and what the frameworks came to."""
         unended = (self._holder.left.status, self._holder.left.reason)
         without = {Path(folder).parent.name: unended for folder in self._executions.open}
-        records = standing(self._executions.ended.values())
+        records = selected_executions(self._executions.ended.values())
         taken = ((run_id, self._estimate.taken(record)) for run_id, record in records.items() if record.status != "interrupted")
         self._took = {run_id: seconds for run_id, seconds in taken if seconds is not None}
         rows: dict[tuple[str, str], tuple[PlannedRun, dict[int, SeedCell]]] = {}

@@ -85,7 +85,7 @@ def make_folder(folder: Path) -> None:
 def page(of: Answered, folder: Path) -> dict[str, Any]:
     """Return what the templates read of a results folder; `folder`: where the page will lie, for links to the runs' files."""
     results, answers, choice = of.results, of.answers, of.choice
-    measured_by = circumstances(results.folder, results.standing.values())
+    measured_by = circumstances(results.folder, results.selected.values())
     same, differing = package_facts(results)
     main = choice.settings[0] if choice.settings else None
     time = time_question(answers)
@@ -151,7 +151,7 @@ def _facts(results: Results, answers: Answers, choice: Choice) -> list[str]:
     tasks = {scope.task for scope in answers.scopes if scope.task}
     trials = _range(run.spec.experiment.budget.trials for run in planned)
     workers = _range(run.spec.experiment.workers.count for run in planned)
-    days = sorted(record.started_at[:10] for record in results.standing.values() if record.started_at)
+    days = sorted(record.started_at[:10] for record in results.selected.values() if record.started_at)
     return [
         counted(frameworks, "framework"),
         *([counted(len(tasks), "task")] if tasks else []),

@@ -99,8 +99,8 @@ class Facts(NamedTuple):
 
 
 def machine_facts(results: Results) -> list[Facts]:
-    """Return what the standing executions ran on; a value that differs between them is listed with its runs' number."""
-    records = list(results.standing.values())
+    """Return what the selected executions ran on; a value that differs between them is listed with its runs' number."""
+    records = list(results.selected.values())
     rows = [
         (name, tuple(_shares([text for record in records if (text := read(record.environment))])))
         for name, read in _MACHINE.items()
@@ -121,7 +121,7 @@ def framework_facts(answers: Answers) -> Facts:
 def package_facts(results: Results) -> tuple[Facts, Facts]:
     """Return the packages with one version in all runs, and those that differ between runs, with the runs' adapters."""
     packages: dict[str, dict[str, list[RunRecord]]] = {}
-    for record in results.standing.values():
+    for record in results.selected.values():
         versions = record.environment.get("versions")
         for name, version in (versions if isinstance(versions, Mapping) else {}).items():
             if version is not None:

@@ -25,7 +25,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.foreign import TRUSTED, adapter_of, as_installed, is_here, obeyed_power, refuse
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest
@@ -73,7 +73,7 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
                 for problem in verify(results).problems
                 if manifest.checkpoints or not (problem.what.startswith("checkpoints/") and problem.text.startswith("is missing"))
             ]
-            records = standing(_checked(record) for record in read_runs(results))
+            records = selected_executions(_checked(record) for record in read_runs(results))
     except ResultsError as error:
         text = str(error).replace(str(folder / RESULTS), RESULTS)
         raise type(error)(text if str(path) in text else f"{path}: {text}") from error

@@ -17,7 +17,7 @@ from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import standing
+from tuneoff.record.selection import selected_executions
 from tuneoff.record.store import write_bytes
 from tuneoff.trust.bundle.exact import RunPair, exact_columns
 from tuneoff.trust.bundle.foreign import adapter_of
@@ -145,7 +145,7 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
     Raises:
         ResultsError: a record cannot be read, or the folder cannot be written.
     """
-    here = standing(read_runs(results)) if results is not None else {}
+    here = selected_executions(read_runs(results)) if results is not None else {}
     columns: list[ReproducedColumn] = []
     groups: dict[tuple[str, str], list[tuple[PlannedRun, RunRecord]]] = {}
     for run in request.chosen:
