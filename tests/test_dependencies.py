@@ -179,7 +179,7 @@ LIGHT: Mapping[str, tuple[str, set[str]]] = {  # what is done -> how, and what m
     ),
     "list adapters": (
         "from tuneoff.cli.main import main; main(['list', 'adapters'])",
-        {*HEAVY, "numpy", "pydantic", "pydantic_core", "rich", "yaml", "cmaes"},
+        {*HEAVY, "msgspec", "numpy", "pydantic", "pydantic_core", "rich", "yaml", "cmaes"},
     ),
     "plan": (
         "import tuneoff.experiment.plan, tuneoff.registry as registry; registry.list_adapters(); registry.list_workloads()",

@@ -28,7 +28,7 @@ from tuneoff.base.commands import install_command, is_command, split_command
 from tuneoff.base.layout import PLAN, RUNS
 from tuneoff.cli import run as run_command
 from tuneoff.cli.command import build_parser
-from tuneoff.cli.matrix import shown_ending
+from tuneoff.cli.matrix import ending_text
 from tuneoff.cli.selection import plan_of
 from tuneoff.experiment.plan import UNPACKED
 from tuneoff.judge.choice.choose import answered
@@ -113,7 +113,7 @@ def outputs(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case], tup
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
         monkeypatch.setenv("COLUMNS", "44")
         monkeypatch.setenv("NO_COLOR", "1")
-        texts = [shown_ending(answered(read_results(results)))]
+        texts = [ending_text(answered(read_results(results)))]
         for words in map(str.split, READING):
             answer = call(*words, results)
             assert "Traceback" not in answer.err

@@ -84,7 +84,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         write_json({**values, "report": str(report) if report is not None else None, "exit_code": code})
     else:
         answer = None if arguments.verbose else answered(contents)
-        write(f"\n{table(contents) if answer is None else shown_ending(answer)}\n")
+        write(f"\n{table(contents) if answer is None else ending_text(answer)}\n")
         report = written_report(results, answer) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     if code == INTERRUPTED:
@@ -115,7 +115,7 @@ def add_matrix(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def shown_ending(answer: Answered) -> str:
+def ending_text(answer: Answered) -> str:
     """Return the short ending of a results folder."""
     from tuneoff.tell.report.tables import ending
 

@@ -93,7 +93,7 @@ def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecuti
     heads = [(folder, read_head(folder)) for folder in ended_executions(results)]
     selected = set(map(_id, selected_executions([head for _, head in heads if "warm_up" not in head.specification]).values()))
     places = {run_id: position for position, run_id in enumerate(run_ids)}
-    heads.sort(key=lambda pair: _place(pair[1], places))
+    heads.sort(key=lambda pair: _order(pair[1], places))
     return [StoredExecution(folder=folder, is_selected=_id(head) in selected) for folder, head in heads]
 
 
@@ -101,7 +101,7 @@ def _id(run: RunRecord) -> tuple[str, str]:
     return run.run_id, run.execution_id
 
 
-def _place(head: RunRecord, places: Mapping[str, int]) -> tuple[int, str, str, str]:
+def _order(head: RunRecord, places: Mapping[str, int]) -> tuple[int, str, str, str]:
     return places.get(head.run_id, len(places)), head.run_id, head.started_at or "", head.execution_id
 
 

@@ -75,7 +75,7 @@ class Progress(Listener):
 
     def __init__(self, output: Terminal | Lines, watcher: Watcher, clock: Clock = time.monotonic) -> None:
         self._output, self._watcher, self._clock = output, watcher, clock
-        self._shown = 0.0
+        self._shown_at = 0.0
 
     def noted(self, text: str) -> None:
         self._line(printable(text), "red" if text.startswith("! ") else "")
@@ -88,7 +88,7 @@ class Progress(Listener):
         self._show(self._watcher.look())
 
     def run_progress(self, live: LiveRun) -> None:
-        if self._watcher.current is not None and self._clock() - self._shown >= self._output.every_seconds:
+        if self._watcher.current is not None and self._clock() - self._shown_at >= self._output.every_seconds:
             self._watcher.current = replace(self._watcher.current, live=live)
             self._show(self._watcher.state())
 
@@ -104,7 +104,7 @@ class Progress(Listener):
             self._output.line(text, style)
 
     def _show(self, state: LiveState) -> None:
-        self._shown = self._clock()
+        self._shown_at = self._clock()
         with contextlib.suppress(OSError, ValueError):
             self._output.show(state)
 

@@ -95,7 +95,7 @@ def environment() -> Environment:
     templates = Environment(
         loader=PackageLoader("tuneoff.tell.page"),
         autoescape=True,
-        finalize=_shown,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -127,7 +127,7 @@ def content_hash(script: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
-def _shown(value: Any) -> Any:
+def _visible(value: Any) -> Any:
     """Make every text visible before it is escaped; what is markup already is our own."""
     if isinstance(value, Markup):
         return value

@@ -100,10 +100,10 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "main": main,
         "others": choice.settings[1:],
         "time": time,
-        "asked": [(question, metric(question.metric)) for question in questions],  # whose values the dots may show
+        "dot_questions": [(question, metric(question.metric)) for question in questions],  # whose values the dots may show
         "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
         "beside": [metric(name) for name in (ENERGY, choice.quality)],  # columns beside those of time
-        "places": Places(results, folder),
+        "links": Links(results, folder),
         "findings": command("explain", "docs/findings.md"),
         "facts": _facts(results, answers, choice),
         "runs": [runs[run.run_id] for run in results.planned if run.run_id in runs],
@@ -218,17 +218,17 @@ def _value(value: Any) -> str:
     return text if len(text) <= KEPT else f"{text[:KEPT]} ..."
 
 
-class Places:
+class Links:
     """The anchors of runs, and the relative paths of files. `folder`: where the page will lie."""
 
     def __init__(self, results: Results, folder: Path) -> None:
         self._folder = folder
         self._results = results
-        self._shown = frozenset(run.run_id for run in results.planned[:MOST_RUNS])
+        self._in_table = frozenset(run.run_id for run in results.planned[:MOST_RUNS])
 
     def run(self, run_id: str) -> str:
         """Return the link to a run's row in the table of runs, "" where it has none."""
-        return f"#run-{run_id}" if run_id in self._shown else ""
+        return f"#run-{run_id}" if run_id in self._in_table else ""
 
     def file(self, record: RunRecord) -> str:
         """Return the link to a record's file."""

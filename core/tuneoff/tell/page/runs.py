@@ -26,7 +26,7 @@ FILE = "faults.json"  # what `tuneoff faults --json` wrote, beside the plan
 GIGABYTE = 1e9
 
 
-class ShownFlag(NamedTuple):
+class FlagText(NamedTuple):
     """A flag of a run: its name, with a sign where it is serious, and what it means."""
 
     text: str
@@ -34,10 +34,10 @@ class ShownFlag(NamedTuple):
     meaning: str
 
 
-def run_flags(run: Run) -> list[ShownFlag]:
+def run_flags(run: Run) -> list[FlagText]:
     """Return a run's flags, the serious ones first."""
     names = [(text, text.removeprefix("! ")) for text in marked(run.flags)]
-    return [ShownFlag(text, name in SERIOUS, FLAGS.get(name, "")) for text, name in names]
+    return [FlagText(text, name in SERIOUS, FLAGS.get(name, "")) for text, name in names]
 
 
 def run_cell(run: Run, column: Metric) -> FigureCell:

@@ -64,10 +64,10 @@ def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
             parts = {name: sum(parts[name] for parts in of_runs) / len(of_runs) for name in PARTS}
             jobs.append((row, seconds, middle, parts))
     longest = max((sum(parts.values()) for *_, parts in jobs), default=0.0) or 1.0
-    return [Bar(row=row, seconds=seconds, seeds=seeds, parts=_placed(parts, longest)) for row, seconds, seeds, parts in jobs]
+    return [Bar(row=row, seconds=seconds, seeds=seeds, parts=_job_parts(parts, longest)) for row, seconds, seeds, parts in jobs]
 
 
-def _placed(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...]:
+def _job_parts(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...]:
     placed, at = [], 0.0
     for name, seconds in parts.items():
         placed.append(JobPart(name=name, seconds=seconds, start=at / longest, width=seconds / longest))
