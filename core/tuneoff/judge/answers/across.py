@@ -77,7 +77,7 @@ def _across(condition: _Condition, plan: Frozen) -> AcrossTasks:
     metrics = {group.spec.experiment.objective.metric for groups in condition.groups.values() for group in groups.values()}
     is_quality = bool(metrics) and all(is_of_objective(question.metric, metric) for metric in metrics)  # compared by regret
     comparison = TaskComparison(question=question, plan=plan, is_quality=is_quality)
-    scores = {label: _scores(groups, question, plan, is_quality) for label, groups in condition.groups.items()}
+    scores = {label: comparison.scores(groups) for label, groups in condition.groups.items()}
     scores = {label: by_task for label, by_task in scores.items() if by_task}
     tasks_of = {
         (first, second): tuple(task for task in condition.tasks if task in scores[first] and task in scores[second])
@@ -125,24 +125,6 @@ def compared(
             yield comparison.over(again, first, list(again), 1, is_noise=True)
 
 
-def _scores(groups: Mapping[str, Group], question: Question, plan: Frozen, is_quality: bool) -> Scores:
-    """Return the scores of a label by task; a task without a value of any run is left out, one in which all failed is not."""
-    by_task: Scores = {}
-    for task, group in groups.items():
-        if is_quality:
-            anchors = anchors_of(group, plan)
-            measure = _regret(anchors) if anchors is not None else None
-            values = [math.inf if run.has_failed else measure(run, VALIDATION).value for run in group.runs] if measure else []
-            scores = [regret for regret in values if regret is not None]
-        else:
-            sign, estimate = (1.0 if question.better == "min" else -1.0), group.estimate(question.metric)
-            scores = [*(sign * amount for amount in estimate.present), *[math.inf] * estimate.failed]
-        has_failed = all(run.has_failed for run in group.runs if run.will_run)
-        if any(math.isfinite(score) for score in scores) or (scores and has_failed):
-            by_task[task] = scores
-    return by_task
-
-
 def _has_several_kinds(condition: _Condition, labels: Sequence[str]) -> bool:
     groups = (group for label in labels for group in condition.groups[label].values())
     return len({kind for group in groups for kind in group.estimate(condition.question.metric).kinds}) > 1
@@ -177,6 +159,23 @@ class TaskComparison:
     question: Question
     plan: Frozen
     is_quality: bool
+
+    def scores(self, groups: ByTask) -> Scores:
+        """Return the scores of a label by task; a task without a value of any run is left out, one in which all failed is not."""
+        by_task: Scores = {}
+        for task, group in groups.items():
+            if self.is_quality:
+                anchors = anchors_of(group, self.plan)
+                measure = _regret(anchors) if anchors is not None else None
+                values = [math.inf if run.has_failed else measure(run, VALIDATION).value for run in group.runs] if measure else []
+                scores = [regret for regret in values if regret is not None]
+            else:
+                sign, estimate = (1.0 if self.better == "min" else -1.0), group.estimate(self.question.metric)
+                scores = [*(sign * amount for amount in estimate.present), *[math.inf] * estimate.failed]
+            has_failed = all(run.has_failed for run in group.runs if run.will_run)
+            if any(math.isfinite(score) for score in scores) or (scores and has_failed):
+                by_task[task] = scores
+        return by_task
 
     def over(self, groups: ByTask, others: ByTask, tasks: Sequence[str], family: int, *, is_noise: bool = False) -> OverTasks:
         """Return what the tasks say of two adapters; `family`: of how many pairs it is one."""
@@ -343,9 +342,8 @@ def texts(
     across: AcrossTasks, all_tasks: Sequence[str], groups: Groups, plan: Frozen, waiting: str | None = None
 ) -> Iterator[str]:
     """Yield what is said of it, the claim first. `all_tasks`: with those without a value; `waiting`: why nothing is claimed."""
-    tasks, regret = len(across.tasks), across.is_regret
     if not across.tasks:
-        yield f"{_head(across, all_tasks, regret)}: nothing can be said: {_nothing(across, groups, plan, regret)}."
+        yield f"{_head(across, all_tasks)}: nothing can be said: {_nothing(across, groups, plan)}."
         return
     question = compared_by(across)
     pairs = [pair for pair in across.compared if not pair.is_noise]
@@ -354,7 +352,7 @@ def texts(
     warnings = [
         f" {_WARNING}: {control.one} against {control.other}, {_chance(plan)}." for control in controls if _differs(control, plan)
     ]
-    yield f"{_head(across, across.tasks, regret)}: {claim}.{''.join(warnings)}"
+    yield f"{_head(across, across.tasks)}: {claim}.{''.join(warnings)}"
     yield from _lacking(across, all_tasks)
     yield from (f"Nothing is said of {pair.one} and {pair.other}: {pair.reason}." for pair in pairs if pair.reason)
     family = max(plan.family_size, len(across.tasks_of))
@@ -373,12 +371,12 @@ def texts(
         yield "Modelled energy: p and interval are the widest over the plausible weights, the rest is at the default ones."
     failed = sum(run.has_failed for by_task in groups.values() for group in by_task.values() for run in group.runs)
     if failed:
-        worst = "as the worst anchor in the IQM, and " if regret else ""
+        worst = "as the worst anchor in the IQM, and " if across.is_regret else ""
         yield (
             f"{counted(failed, 'run')} failed, and counts {worst}as the greatest difference of its pair in the mean. "
             "Who failed where the other did not is ahead only by signed ranks too."
         )
-    yield f"The claim is over these {tasks} tasks alone: {_named(across.tasks)}."
+    yield f"The claim is over these {len(across.tasks)} tasks alone: {_named(across.tasks)}."
 
 
 def compared_by(across: AcrossTasks) -> Question:
@@ -387,8 +385,8 @@ def compared_by(across: AcrossTasks) -> Question:
     return replace(question, better="min", scale="difference", unit="regret") if across.is_regret else question
 
 
-def _head(across: AcrossTasks, tasks: Sequence[str], regret: bool) -> str:
-    by = " by normalised regret on validation" if regret else " by paired differences"
+def _head(across: AcrossTasks, tasks: Sequence[str]) -> str:
+    by = " by normalised regret on validation" if across.is_regret else " by paired differences"
     return f"{question_text(across.question)}, over these {counted(len(tasks), 'task')}, {scope_text(across.scope)},{by}"
 
 
@@ -440,12 +438,12 @@ def _lacking(across: AcrossTasks, all_tasks: Sequence[str]) -> Iterator[str]:
         yield f"Pairs that have values in fewer tasks: {listed(incomplete)}.{iqm}"
 
 
-def _nothing(across: AcrossTasks, groups: Groups, plan: Frozen, regret: bool) -> str:
+def _nothing(across: AcrossTasks, groups: Groups, plan: Frozen) -> str:
     if not groups:
         return "no framework is compared"
-    if regret and not plan.anchors:
+    if across.is_regret and not plan.anchors:
         return "the file has no anchors to normalise regret by (anchors: {random_search, best_known, source} of each task)"
-    if regret:
+    if across.is_regret:
         return "no task has anchors of its objective's metric and a run that is done, of two frameworks"
     return f"no task has a value of {across.question.metric} of two frameworks, both of one kind"
 
