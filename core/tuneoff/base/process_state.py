@@ -205,16 +205,13 @@ def _kept_descriptors() -> Iterator[None]:
         yield
     finally:
         for descriptor, copy, status in kept:
+            is_open = False
+            with contextlib.suppress(OSError):
+                is_open = os.path.samestat(os.fstat(descriptor), status)
             with contextlib.suppress(OSError):  # the block has closed all that is open
-                if not _is_open(descriptor, status):
+                if not is_open:
                     os.dup2(copy, descriptor)
                 os.close(copy)
-
-
-def _is_open(descriptor: int, status: os.stat_result) -> bool:
-    with contextlib.suppress(OSError):
-        return os.path.samestat(os.fstat(descriptor), status)
-    return False
 
 
 def _interpreter() -> tuple[Any, ...]:
@@ -228,14 +225,6 @@ def _set_interpreter(before: tuple[Any, ...]) -> None:
     sys.set_int_max_str_digits(digits)
     (gc.enable if is_collecting else gc.disable)()
     gc.set_threshold(*thresholds)
-
-
-def _locale() -> str:
-    return locale.setlocale(locale.LC_ALL)
-
-
-def _set_locale(before: str) -> None:
-    locale.setlocale(locale.LC_ALL, before)
 
 
 def _warnings() -> tuple[Any, ...]:
@@ -265,12 +254,8 @@ def _set_limits(before: tuple[Any, ...]) -> None:
     os.setpriority(os.PRIO_PROCESS, 0, before[1])  # last: only root may take it back
 
 
-def _start_method(context: Any) -> Any:
-    return context._default_context._actual_context  # its `set_start_method` works once
-
-
 def _set_start_method(context: Any, before: Any) -> None:
-    context._default_context._actual_context = before
+    context._default_context._actual_context = before  # its `set_start_method` works once
 
 
 def _logging(logging: Any) -> tuple[Any, ...]:
@@ -288,18 +273,6 @@ def _set_logging(logging: Any, before: tuple[Any, ...] | None) -> None:
         logger.propagate, logger.disabled, logger.handlers[:] = propagate, is_disabled, handlers
         if logger.level != level:
             logger.setLevel(level)
-
-
-def _decimal(decimal: Any) -> Any:
-    return decimal.getcontext().copy()
-
-
-def _set_decimal(decimal: Any, before: Any) -> None:
-    decimal.setcontext((before or decimal.DefaultContext).copy())
-
-
-def _random(random: Any) -> Any:
-    return random.getstate()
 
 
 def _set_random(random: Any, before: Any) -> None:
@@ -408,14 +381,29 @@ ITEMS = (
     Item(name="standard streams, hooks", read=lambda: [getattr(sys, name) for name in _HOOKS], restore=_set_hooks, is_own=True),
     Item(name="limits of the interpreter, garbage collector", read=_interpreter, restore=_set_interpreter),
     Item(name="limits, priority, processors", read=_limits, restore=_set_limits, is_limit=True),
-    Item(name="locale", read=_locale, restore=_set_locale, is_own=True),
+    Item(
+        name="locale",
+        read=lambda: locale.setlocale(locale.LC_ALL),
+        restore=lambda before: locale.setlocale(locale.LC_ALL, before),
+        is_own=True,
+    ),
     Item(name="warnings", read=_warnings, restore=_set_warnings),
-    Item(name="start method of processes", read=_start_method, restore=_set_start_method, module=_CONTEXT),
+    Item(
+        name="start method of processes",
+        read=lambda context: context._default_context._actual_context,
+        restore=_set_start_method,
+        module=_CONTEXT,
+    ),
     Item(name="logging", read=_logging, restore=_set_logging, module="logging"),
-    Item(name="decimal context", read=_decimal, restore=_set_decimal, module="decimal"),
+    Item(
+        name="decimal context",
+        read=lambda decimal: decimal.getcontext().copy(),
+        restore=lambda decimal, before: decimal.setcontext((before or decimal.DefaultContext).copy()),
+        module="decimal",
+    ),
     Item(name="numpy: errors, printing", read=_numpy, restore=_set_numpy, module="numpy", fresh=_FRESH_NUMPY),
     Item(name="torch: types, devices, modes", read=_torch, restore=_set_torch, module="torch", fresh=_FRESH_TORCH),
-    Item(name="random", read=_random, restore=_set_random, module="random", is_drawn=True),
+    Item(name="random", read=lambda random: random.getstate(), restore=_set_random, module="random", is_drawn=True),
     Item(name="numpy: random", read=_numpy_random, restore=_set_numpy_random, module="numpy", is_drawn=True),
     Item(name="torch: random", read=_torch_random, restore=_set_torch_random, module="torch", is_drawn=True),
 )

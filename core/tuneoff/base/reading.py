@@ -34,14 +34,14 @@ _RULES: Mapping[Any, str] = {
 
 
 class Refused(ValueError):
-    """A broken rule: the keys that lead to its place, the rule, and what was given (nothing, where the rule says it).
+    """A broken rule: the keys that lead to its place, the rule, and the value (none, where the rule says it).
 
-    `wanted`: the type, where what was given has another one.
+    `wanted`: the type, where the value has another one.
     """
 
-    def __init__(self, rule: str, *value: Any, wanted: Any = None) -> None:
+    def __init__(self, rule: str, *values: Any, wanted: Any = None) -> None:
         super().__init__(rule)
-        self.rule, self.given, self.wanted = rule, value, wanted
+        self.rule, self.values, self.wanted = rule, values, wanted
         self.keys: tuple[str | int, ...] = ()
 
     def under(self, key: str | int) -> Refused:
@@ -55,7 +55,7 @@ class Refused(ValueError):
         return ".".join(map(str, self.keys))
 
     def __str__(self) -> str:
-        text = f"{self.rule}, but got {show(self.given[0])}" if self.given else self.rule
+        text = f"{self.rule}, but got {show(self.values[0])}" if self.values else self.rule
         return " ".join((f"{self.where}: {text}" if self.keys else text).split())
 
 

@@ -63,19 +63,19 @@ def source_line(error: BaseException) -> str:
     """
     current: BaseException | None = error
     while current is not None:
-        if where := _own_place(traceback.walk_tb(current.__traceback__)):
+        if where := _source_line(traceback.walk_tb(current.__traceback__)):
             return where
         current = current.__cause__
     return ""
 
 
-def calling_place() -> str:
+def calling_line() -> str:
     """Return the same of what is being called now."""
-    return _own_place(reversed(list(traceback.walk_stack(sys._getframe(1)))))
+    return _source_line(reversed(list(traceback.walk_stack(sys._getframe(1)))))
 
 
-def _own_place(frames: Iterable[tuple[FrameType, int]]) -> str:
-    """Return the place of `place`; `frames`: with their lines, from the outermost on."""
+def _source_line(frames: Iterable[tuple[FrameType, int]]) -> str:
+    """Return the text of `source_line`; `frames`: with their lines, from the outermost on."""
     plugin: str | None = None
     origin: str | None = None
     for frame, line in frames:

@@ -27,7 +27,7 @@ _BARE: Mapping[Any, tuple[str, ...]] = {int: ("int",), float: ("int", "float"), 
 
 def refusal(error: Refused) -> str:
     """Return the place, the rule, the value, and the way out where the value tells it."""
-    return f"{error}{_way_out(error.wanted, error.given[0], error.where)}" if error.wanted is not None else str(error)
+    return f"{error}{_way_out(error.wanted, error.values[0], error.where)}" if error.wanted is not None else str(error)
 
 
 def _way_out(wanted: type, value: Any, where: str) -> str:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # YAML reads files; those who read a plan need none of it
 class Entry:
     """One line under `adapters:`. `replicate` counts equal lines from 0: an A/A repetition has 1, 2, ...
 
-    Lines are equal where they define the same run, whatever their local options. `told` names the options by which lines of the
-    same adapter and platform differ: a label has these alone.
+    Lines are equal where they define the same run, whatever their local options. `distinguishing`: names of options by which
+    lines of the same adapter and platform differ: a label has these alone.
     """
 
     name: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tuneoff.base.targets import nearest
 
@@ -65,29 +65,10 @@ class Metric:
     table_unit: str = ""  # the unit in tables, where it is not the usual one
 
 
-def family(
-    prefix: str,
-    unit: str,
-    *rows: tuple[str, str] | tuple[str, str, str],
-    better: Better = "lower",
-    scale: Scale = "ratio",
-    is_counted: bool = False,
-    is_signed: bool = False,
-    table_unit: str = "",
-) -> Iterator[Metric]:
-    """Yield metrics that share all but name, title and heading."""
+def family(prefix: str, unit: str, *rows: tuple[str, str] | tuple[str, str, str], **about: Any) -> Iterator[Metric]:
+    """Yield metrics that share all but name, title and heading; `about`: the other fields of a `Metric`."""
     for name, title, *heading in rows:
-        yield Metric(
-            name=f"{prefix}{name}",
-            title=title,
-            unit=unit,
-            better=better,
-            scale=scale,
-            is_counted=is_counted,
-            is_signed=is_signed,
-            heading="".join(heading),
-            table_unit=table_unit,
-        )
+        yield Metric(name=f"{prefix}{name}", title=title, unit=unit, heading="".join(heading), **about)
 
 
 def _waste() -> Iterator[Metric]:

@@ -83,7 +83,7 @@ def without_record(results: Path) -> Without:
     begun = {folder: begun_ns(folder) for folder in folders}
     last = newest(held, begun)
     running = last if last is not None and (held.works or _is_elsewhere(held, last)) else None
-    ending: tuple[str, str | None] = held.left.status, held.left.reason or ""
+    ending: tuple[str, str | None] = held.ruling.status, held.ruling.reason or ""
     return {Path(folder).parent.name: ending for folder in folders if folder != running} | (
         {Path(running).parent.name: (RUNNING, None if held.works else ELSEWHERE)} if running is not None else {}
     )
@@ -111,7 +111,7 @@ class Holder:
     pid: int | None
     works: bool  # it lives, on this machine, and has the lock open
     took_ns: int  # when it took the folder (wall clock); 0: not known
-    left: Ruling = KILLED  # how runs ended that it left without a record
+    ruling: Ruling = KILLED  # how runs ended that it left without a record
 
 
 def holder(results: Path) -> Holder:
@@ -124,7 +124,7 @@ def holder(results: Path) -> Holder:
         return Holder(pid=None, works=False, took_ns=0)
     text = content.decode(errors="replace").strip()
     if not (text.isascii() and text.isdigit()):
-        return Holder(pid=None, works=False, took_ns=state.st_mtime_ns, left=end_of(content))
+        return Holder(pid=None, works=False, took_ns=state.st_mtime_ns, ruling=end_of(content))
     pid = int(text)
     return Holder(pid=pid, works=is_alive(pid) and _has_open(pid, state), took_ns=state.st_mtime_ns)
 

@@ -43,7 +43,7 @@ def test_a_missing_line_is_detected(folder: Path) -> None:
     log = EventLog(folder)
     list(log)
     (gap,) = log.statistics.gaps
-    assert (gap.file, gap.line, gap.expected, gap.found) == (path.name, 5, 4, 6)
+    assert (gap.file, gap.line, gap.expected, gap.actual) == (path.name, 5, 4, 6)
 
 
 def test_a_missing_folder_is_one_line(tmp_path: Path) -> None:

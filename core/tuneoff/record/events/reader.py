@@ -37,7 +37,7 @@ class SequenceGap:
     file: str
     line: int
     expected: int
-    found: int
+    actual: int
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ def read_file(path: Path, statistics: Statistics) -> Iterator[tuple[Process, Eve
             process = read_header(chunk[: chunk.index(b"\n")], str(path))
         for event in decode_lines(chunk, str(path), line):
             if event.seq != expected:
-                statistics.gaps.append(SequenceGap(file=path.name, line=line, expected=expected, found=event.seq))
+                statistics.gaps.append(SequenceGap(file=path.name, line=line, expected=expected, actual=event.seq))
                 expected = event.seq
             expected += 1
             line += 1

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tuneoff.base.tracebacks import calling_place
+from tuneoff.base.tracebacks import calling_line
 
 Note = Callable[[str], None]  # is told how the process ends, and where
 
@@ -69,7 +69,7 @@ class OwnEnd:
             if self._note is not None and os.getpid() == self._pid:
                 with contextlib.suppress(Exception):  # wrong arguments are the function's to refuse; a full disk ends nothing
                     if (text := way(*arguments, **named)) is not None:
-                        self._note(f"its own code ended its process: {text}{calling_place()}")
+                        self._note(f"its own code ended its process: {text}{calling_line()}")
             return end(*arguments, **named)
 
         return noting

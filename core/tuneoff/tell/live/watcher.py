@@ -166,7 +166,7 @@ class Watcher:
 
     def _read_rows(self, running: str) -> tuple[SeedRow, ...]:
         """Return the rows by the records, and note what the runs took and what the frameworks came to."""
-        unended = (self._holder.left.status, self._holder.left.reason)
+        unended = (self._holder.ruling.status, self._holder.ruling.reason)
         without = {Path(folder).parent.name: unended for folder in self._executions.open}
         records = selected_executions(self._executions.ended.values())
         taken = ((run_id, self._estimate.taken(record)) for run_id, record in records.items() if record.status != "interrupted")

@@ -213,8 +213,8 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
 def _check_times(log: WatchedLog, derived: Derived, outcome: VerifiedExecution) -> None:
     record, gaps = derived.record, log.statistics.gaps
     for gap in gaps:
-        what = "events are missing before" if gap.found > gap.expected else "events stand twice or in another order at"
-        text = f"{what} line {gap.line}: expected seq {gap.expected}, found {gap.found}"
+        what = "events are missing before" if gap.actual > gap.expected else "events stand twice or in another order at"
+        text = f"{what} line {gap.line}: expected seq {gap.expected}, found {gap.actual}"
         outcome.add("file", f"{EVENTS}/{gap.file}", text)
     for life in log.lives:
         if life.process.execution_id != outcome.execution_id:
