@@ -303,7 +303,15 @@ class ExperimentReconciler:
         spec, status = experiment["spec"], experiment["status"]
         trials = self._standings_of(key)
         if trials:  # as in Katib: whoever deletes the only Trial leaves the counters as they were, and gets no new one
-            summarize(experiment, trials)
+            status["trials"] = len(trials)
+            for state, (listing, counter) in COUNTED.items():
+                names = [trial.name for trial in trials if trial.state == state]
+                status |= {listing: names, counter: len(names)}
+                if not names:
+                    del status[listing], status[counter]
+            goal_reached = _find_best(experiment, trials)
+            if not has_condition(experiment, "Succeeded", "Failed"):
+                _conclude(experiment, goal_reached)
         if has_condition(experiment, "Succeeded", "Failed"):
             return
         active = count(status, "Pending", "Running")
@@ -362,20 +370,6 @@ def _end_suggestion(suggestion: Object) -> None:
 def count(status: Mapping[str, Any], *states: str) -> int:
     """Return how many Trials a summarized status has in the states."""
     return sum(status.get(COUNTED[state][1], 0) for state in states)
-
-
-def summarize(experiment: Object, trials: Sequence[Standing]) -> None:
-    """Write counters, lists and the best trial into the status, and the end of the Experiment if it is reached."""
-    status = experiment["status"]
-    status["trials"] = len(trials)
-    for state, (listing, counter) in COUNTED.items():
-        names = [trial.name for trial in trials if trial.state == state]
-        status |= {listing: names, counter: len(names)}
-        if not names:
-            del status[listing], status[counter]
-    goal_reached = _find_best(experiment, trials)
-    if not has_condition(experiment, "Succeeded", "Failed"):
-        _conclude(experiment, goal_reached)
 
 
 def _find_best(experiment: Object, trials: Sequence[Standing]) -> bool:

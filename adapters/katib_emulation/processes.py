@@ -152,7 +152,11 @@ class ProcessGroup:
         resident = {pid: int((_read(pid, "statm").split() or [b"0", b"0"])[1]) * _PAGE for pid in members}
         if sum(resident.values()) <= limit:
             return False
-        return sum(_proportional_bytes(pid) or size for pid, size in resident.items()) > limit
+        used = 0
+        for pid, size in resident.items():
+            shares = [line.split()[1] for line in _read(pid, "smaps_rollup").splitlines() if line.startswith(b"Pss:")]
+            used += int(shares[0]) * 1024 if shares and int(shares[0]) else size
+        return used > limit
 
 
 def readable(seconds: float | None, *descriptors: int) -> set[int]:
@@ -184,11 +188,6 @@ def _read(pid: int, file: str) -> bytes:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/{file}").read_bytes()
     return b""
-
-
-def _proportional_bytes(pid: int) -> int:
-    lines = [line.split() for line in _read(pid, "smaps_rollup").splitlines() if line.startswith(b"Pss:")]
-    return int(lines[0][1]) * 1024 if lines else 0
 
 
 def _group(pid: int) -> int:

@@ -97,7 +97,11 @@ class Api:
         if verb == "GET" and (discovery := self._discover(path.strip("/"))) is not None:
             return 200, discovery
         if verb == "POST" and path == REVIEWS:
-            return 201, self._review(body)
+            attributes = body["spec"]["resourceAttributes"]
+            resource = "/".join(filter(None, (attributes["resource"], attributes.get("subresource"))))
+            allowed = f"{attributes['verb']}:{resource}" not in self._denials
+            head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}}
+            return 201, {**head, "spec": body["spec"], "status": {"allowed": allowed}}
         target = self._target(path)
         name, namespace = target.name, target.namespace
         if verb == "GET" and not name:
@@ -158,14 +162,6 @@ class Api:
             why = f'User "emulated" cannot {verb} resource "{resource}" in API group "{kind.group}"{where}'
             raise forbidden(kind, target.name, why)
         return kind
-
-    def _review(self, review: dict[str, Any]) -> dict[str, Any]:
-        """Answer a SelfSubjectAccessReview."""
-        attributes = review["spec"]["resourceAttributes"]
-        resource = "/".join(filter(None, (attributes["resource"], attributes.get("subresource"))))
-        allowed = f"{attributes['verb']}:{resource}" not in self._denials
-        head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}}
-        return {**head, "spec": review["spec"], "status": {"allowed": allowed}}
 
     def _list(self, target: Target, query: Query) -> Object:
         kind, selects = self._allowed("list", target), _selector(query)

@@ -136,7 +136,14 @@ def find_zones(root: Path) -> tuple[list[Zone], list[str]]:
     zones: list[Zone] = []
     for group in (chosen, drams if packages else []):
         opened = [zone for folder, name in group if (zone := _opened(folder, name, left_out))]
-        zones += _without_mirrors(opened, left_out)
+        kept: list[Zone] = []
+        for zone in opened:
+            original = next((other for other in kept if abs(other.opened_at_uj - zone.opened_at_uj) <= _MIRROR_UJ), None)
+            if original is None:
+                kept.append(zone)
+            else:
+                left_out.append(f"{zone.domain} mirrors {original.domain}")
+        zones += kept
     if not zones:
         raise MeterError(f"no RAPL (unreadable): no zone under {root} answers: {'; '.join(left_out)}; the model meter needs none")
     return zones, left_out
@@ -195,14 +202,3 @@ def _opened(folder: Path, domain: str, left_out: list[str]) -> Zone | None:
     except (OSError, ValueError):
         highest = 0
     return Zone(folder=folder, domain=domain, range_uj=highest or None, opened_at_uj=value)
-
-
-def _without_mirrors(zones: list[Zone], left_out: list[str]) -> list[Zone]:
-    kept: list[Zone] = []
-    for zone in zones:
-        original = next((other for other in kept if abs(other.opened_at_uj - zone.opened_at_uj) <= _MIRROR_UJ), None)
-        if original is None:
-            kept.append(zone)
-        else:
-            left_out.append(f"{zone.domain} mirrors {original.domain}")
-    return kept

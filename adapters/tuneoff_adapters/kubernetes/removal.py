@@ -193,7 +193,14 @@ class _Removing:
         experiment, rest = value(answers["experiment"]), value(answers["rest"])
         try:
             if experiment is not None:
-                how = _propagation(experiment, answers["controller"])
+                # Foreground takes the pods along even when nobody is there to remove Katib's finalizers; but under a living Katib
+                # a running experiment would go on to make trials while it is held.
+                ended = any(_is_true(experiment, kind) for kind in ("Succeeded", "Failed"))
+                is_unseen = not conditions_of(experiment)  # no controller has ever seen it
+                controller = answers["controller"]  # an error where it may not be read
+                is_known = controller is not None and not isinstance(controller, Exception)
+                is_away = is_known and not _is_true(controller, "Available")
+                how: Propagation = "Foreground" if ended or is_unseen or is_away else "Background"
                 self._connection.delete(EXPERIMENTS, self._objects.experiment, self._namespace, how)
         finally:  # whatever came of the first
             if rest is not None:
@@ -300,17 +307,6 @@ class _Removing:
             f"un-deploy: {what} after {self._within:g} s: {reason}; all of it was asked to go, see: {see}"
             f"{release(stuck, objects.namespace)}; if it goes by and by, raise timeouts.undeploy_seconds"
         )
-
-
-def _propagation(experiment: Object, controller: Any) -> Propagation:
-    """Return how to delete. Foreground takes the pods along even when nobody is there to remove Katib's finalizers; but under a
-    living Katib a running experiment would go on to make trials while it is held. `controller` is an error where it may not be
-    read."""
-    ended = any(_is_true(experiment, kind) for kind in ("Succeeded", "Failed"))
-    if ended or not conditions_of(experiment):  # without any condition no controller has ever seen it
-        return "Foreground"
-    is_known = controller is not None and not isinstance(controller, Exception)
-    return "Foreground" if is_known and not _is_true(controller, "Available") else "Background"
 
 
 def _is_true(obj: Object, kind: str) -> bool:

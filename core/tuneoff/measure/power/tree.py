@@ -77,9 +77,13 @@ class ProcessTree:
         supervisor = supervisor if supervisor is not None else os.getpid()
         stat = read_stat(supervisor, self._proc)
         self.supervisor = None if stat is None else Member(supervisor, stat)  # None: there is no /proc
-        line = _line_of(supervisor, self._proc)
-        self._adopters = set(line)
-        self._their_sessions = {stat.session for stat in line.values() if stat is not None}
+        ancestors: dict[int, Stat | None] = {}  # the supervisor and all above it, as far as they can be read
+        pid = supervisor
+        while pid > 0 and pid not in ancestors:
+            stat = ancestors[pid] = read_stat(pid, self._proc)
+            pid = 0 if stat is None else stat.parent
+        self._adopters = set(ancestors)
+        self._their_sessions = {stat.session for stat in ancestors.values() if stat is not None}
         self._members: dict[int, Member] = {}
         self._sessions: set[int] = set()
         self._decided: set[str] = set()  # names in /proc
@@ -180,15 +184,6 @@ class ProcessTree:
         if stat.session not in self._their_sessions:
             self._sessions.add(stat.session)
         return member
-
-
-def _line_of(pid: int, proc: str) -> dict[int, Stat | None]:
-    """Return a process and all above it, as far as they can be read."""
-    line: dict[int, Stat | None] = {}
-    while pid > 0 and pid not in line:
-        stat = line[pid] = read_stat(pid, proc)
-        pid = 0 if stat is None else stat.parent
-    return line
 
 
 class MemoryLooks:
