@@ -229,6 +229,12 @@ def lucky(label: str, task: int) -> Draw:
     return lambda seed: {"time.jct": (1 + task) * 1000 * (1 - luck), "quality.validation": 0.92 + luck, "quality.test": 0.92}
 
 
+def unmeasured(label: str, task: int) -> Draw:
+    """Return runs of which two of three have no value in the first four tasks, where `a` is much slower."""
+    draw = around(0.9, 1000.0 if label == "b" else 2000.0 if task < 4 else 900.0, f"{label} {task}")
+    return lambda seed: {**draw(seed), **({"time.jct": missing("ms", "made")} if task < 4 and seed and label == "a" else {})}
+
+
 def billed_tasks(unit: float, a: float, b: float) -> Results:
     prices = Prices(
         name="made", source="made", date="2026", usd_per_vcpu_hour=3600.0, usd_per_gb_hour=0.0, billing_granularity_seconds=unit
@@ -652,6 +658,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "many families": lambda: tasks(10, seeds=10, questions={"time": "time.jct", "quality": "quality.test"}),
     "an adapter with few tasks": rare,
     "four adapters over tasks": lambda: tasks(6, {"a": (0.97, 1000), "b": (0.96, 1100), "c": (0.955, 1500), "d": (0.95, 2000)}),
+    "tasks of unequal numbers of seeds": lambda: tasks_of(unmeasured),
     "tasks without the metric": lambda: results(
         over_tasks(3, "ab", lambda *_: lambda seed: {"quality.test": 0.9}, lambda name, _: {"status": statuses(name == "b")}),
         range(3),
