@@ -195,7 +195,25 @@ def list_adapters(names: Sequence[str] = ()) -> list[AdapterListing]:
         UnknownNameError: no plugin has such a name, or there is no such module.
         PluginError: two distributions bring one of that name.
     """
-    return [_list_adapter(plugin) for plugin in _plugins("adapter", names)]
+    listings = []
+    for plugin in _plugins("adapter", names):
+        try:
+            capabilities = adapter_class(plugin.name).capabilities
+        except PluginError as error:
+            listings.append(AdapterListing(plugin=plugin, state="broken", text=str(error)))
+            continue
+        status = framework_status(plugin.name, capabilities)
+        listings.append(
+            AdapterListing(
+                plugin=plugin,
+                state=status.state,
+                text=status.text,
+                framework=capabilities.framework,
+                framework_version=status.version,
+                capabilities=capabilities,
+            )
+        )
+    return listings
 
 
 def list_workloads(names: Sequence[str] = ()) -> list[WorkloadListing]:
@@ -203,7 +221,13 @@ def list_workloads(names: Sequence[str] = ()) -> list[WorkloadListing]:
 
     Raises: as `list_adapters`.
     """
-    return [_list_workload(plugin) for plugin in _plugins("workload", names)]
+    listings = []
+    for plugin in _plugins("workload", names):
+        try:
+            listings.append(WorkloadListing(plugin=plugin, workload=workload_class(plugin.name)))
+        except PluginError as error:
+            listings.append(WorkloadListing(plugin=plugin, text=str(error)))
+    return listings
 
 
 def _plugins(kind: Kind, names: Sequence[str]) -> Sequence[Plugin]:
@@ -219,29 +243,6 @@ def broken_power_meters() -> list[str]:
         except PluginError as error:
             broken.append(str(error))
     return broken
-
-
-def _list_adapter(plugin: Plugin) -> AdapterListing:
-    try:
-        capabilities = adapter_class(plugin.name).capabilities
-    except PluginError as error:
-        return AdapterListing(plugin=plugin, state="broken", text=str(error))
-    status = framework_status(plugin.name, capabilities)
-    return AdapterListing(
-        plugin=plugin,
-        state=status.state,
-        text=status.text,
-        framework=capabilities.framework,
-        framework_version=status.version,
-        capabilities=capabilities,
-    )
-
-
-def _list_workload(plugin: Plugin) -> WorkloadListing:
-    try:
-        return WorkloadListing(plugin=plugin, workload=workload_class(plugin.name))
-    except PluginError as error:
-        return WorkloadListing(plugin=plugin, text=str(error))
 
 
 def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:

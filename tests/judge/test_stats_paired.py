@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,11 +127,18 @@ def test_the_critical_values_of_the_signed_rank_test_are_the_published_ones(n: i
     assert (signed_rank.depth(n, 0.05) - 1, signed_rank.depth(n, 0.01) - 1) == (five, one)
 
 
+def statistic(differences: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
+    """Return the sums of the ranks of the positive and of the negative differences; zeros are ranked and split evenly."""
+    ranks = stats.rankdata(np.abs(differences))
+    zeros = float(ranks[differences == 0].sum()) / 2
+    return float(ranks[differences > 0].sum()) + zeros, float(ranks[differences < 0].sum()) + zeros
+
+
 def test_the_signed_ranks_of_demsars_example() -> None:
     """C4.5+m against C4.5: R+ = 93, R− = 12, so T = 12, and "we reject" at 0.05."""
     one, other = ([row[column] for row in DEMSAR] for column in (1, 0))
     differences = np.array([round(a - b, 3) for a, b in zip(one, other, strict=True)])
-    assert signed_rank.statistic(differences) == (93, 12)
+    assert statistic(differences) == (93, 12)
     assert 0.005 < signed_rank.exact_p(differences) < 0.02  # 0.011 by the approximation with a normal distribution
     assert signed_rank.exact_p(differences) == signed_rank.exact_p(-differences)
 
@@ -154,7 +162,7 @@ def test_mid_ranks_alone_would_let_chance_win_more_often_than_alpha() -> None:
     sizes = np.array([0.0] * 2 + [1.0] * 8 + [2.0] * 4)
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=12)))
     rows = np.hstack([np.zeros((len(signs), 2)), signs]) * sizes
-    statistics = np.array([min(signed_rank.statistic(row)) for row in rows])
+    statistics = np.array([min(statistic(row)) for row in rows])
     assert (statistics <= signed_rank.depth(14, ALPHA) - 1).mean() > ALPHA
     found = signed_rank.bounds(rows, ALPHA, 1.0)
     assert 0 < ((found.low > 0) | (found.high < 0)).mean() <= ALPHA

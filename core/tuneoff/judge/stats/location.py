@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NEGLIGIBLE = 1e-12  # a weight
 
 
-def checked(values: Sequence[float], what: str = "values") -> NDArray[np.float64]:
+def checked(values: Sequence[float], what: str = "values") -> Floats:
     """Return the values as an array of one dimension.
 
     Raises:

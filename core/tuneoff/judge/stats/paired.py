@@ -15,10 +15,7 @@ from tuneoff.judge.stats import signed_rank
 from tuneoff.judge.stats.location import Interval, checked, coverage, depth, midpoint
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from tuneoff.judge.stats.location import Floats
 
 Relation = Literal["below", "above", "equivalent", "equivalent though different", "undecided"]
 Estimator = Literal["hodges-lehmann", "median"]
@@ -147,7 +144,7 @@ def _scaled(interval: Interval, unit: float, half: float) -> Interval:
     return _interval(estimate, low, high, 1 - interval.confidence, interval.n, interval.method)
 
 
-def rounding(differences: NDArray[np.float64], scale: float = 0.0) -> float:
+def rounding(differences: Floats, scale: float = 0.0) -> float:
     """Return the size up to which a difference is rounding alone; `scale`: the greatest size of what was subtracted."""
     import numpy as np
 
@@ -155,7 +152,7 @@ def rounding(differences: NDArray[np.float64], scale: float = 0.0) -> float:
     return ROUNDING * max(scale, float(finite.max(initial=0.0)))
 
 
-def without_rounding(differences: NDArray[np.float64], grid_step: float, scale: float) -> tuple[NDArray[np.float64], float]:
+def without_rounding(differences: Floats, grid_step: float, scale: float) -> tuple[Floats, float]:
     """Return the differences with equal ones made exactly equal, and the grid step they are on: 0 where they are on none.
 
     On a grid they are counted in steps, where sums and halves are exact; multiply by the step to get the unit back.
@@ -171,7 +168,7 @@ def without_rounding(differences: NDArray[np.float64], grid_step: float, scale: 
     return _merged(differences, rounding(differences, scale)), 0.0
 
 
-def _merged(differences: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
+def _merged(differences: Floats, tolerance: float) -> Floats:
     """Return the differences where sizes that follow each other within the tolerance are one size, and 0 is one of them."""
     import numpy as np
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from tuneoff.judge.stats.location import Floats
 
 MOST_EXACT = 13  # units: 8 191 subsets that are not empty
 DRAWS = 10_000

@@ -18,15 +18,13 @@ J. W. Pratt, J. Am. Stat. Assoc. 54 (1959) 655.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from tuneoff.judge.stats.location import Floats
 
 EQUAL = 1e-9  # relative; probabilities that are equal but for rounding
 
@@ -46,13 +44,20 @@ def null_distribution(n: int) -> Floats:
     """Return P(T <= t) for t = 0, 1, ..., n(n+1)/2: the sum of the ranks of the positive differences, without ties."""
     import numpy as np
 
-    mass = np.zeros(n * (n + 1) // 2 + 1)
+    return np.asarray(np.minimum(np.cumsum(_mass(range(1, n + 1))), 1.0))
+
+
+def _mass(ranks: Sequence[int]) -> Floats:
+    """Return P(T = t) for t = 0, 1, ..., the sum of all: T is the sum of the ranks whose fair coin falls on its head."""
+    import numpy as np
+
+    mass = np.zeros(sum(ranks) + 1)
     mass[0] = 1.0
-    for rank in range(1, n + 1):
+    for rank in ranks:
         moved = mass[:-rank].copy()
         mass *= 0.5
         mass[rank:] += 0.5 * moved
-    return np.asarray(np.minimum(np.cumsum(mass), 1.0))
+    return mass
 
 
 def depth(n: int, alpha: float) -> int:
@@ -114,34 +119,14 @@ def bounds(rows: Floats, alpha: float, grid_step: float = 0.0, tolerance: float 
     return Bounds(estimate=estimate, low=low, high=high, p=p)
 
 
-def statistic(differences: Floats) -> tuple[float, float]:
-    """Return the sums of the ranks of the positive and of the negative differences; zeros are ranked and split evenly."""
-    ranks = _ranks(differences)
-    zeros = float(ranks[differences == 0].sum()) / 2
-    return float(ranks[differences > 0].sum()) + zeros, float(ranks[differences < 0].sum()) + zeros
-
-
 def exact_p(differences: Floats) -> float:
     """Return the two-sided p of all 2**n ways to flip the signs, given the sizes: ties have mid-ranks, zeros their ranks."""
     import numpy as np
-
-    doubled = np.round(2 * _ranks(differences)).astype(int)  # mid-ranks are halves
-    flipped = doubled[differences != 0]
-    mass = np.zeros(int(flipped.sum()) + 1)
-    mass[0] = 1.0
-    for rank in flipped:
-        moved = mass[:-rank].copy()
-        mass *= 0.5
-        mass[rank:] += 0.5 * moved
-    least = min(int(doubled[differences > 0].sum()), int(doubled[differences < 0].sum()))
-    return float(min(1.0, 2 * mass[: least + 1].sum()))
-
-
-def _ranks(differences: Floats) -> Floats:
-    import numpy as np
     from scipy import stats
 
-    return np.asarray(stats.rankdata(np.abs(differences)), dtype=np.float64)
+    doubled = np.round(2 * stats.rankdata(np.abs(differences))).astype(int)  # mid-ranks are halves
+    least = min(int(doubled[differences > 0].sum()), int(doubled[differences < 0].sum()))
+    return float(min(1.0, 2 * _mass(doubled[differences != 0].tolist())[: least + 1].sum()))
 
 
 def _spread(ordered: Floats, bound: Floats, k: int) -> Floats:

@@ -13,10 +13,7 @@ from tuneoff.judge.stats.location import NEGLIGIBLE, Interval, checked
 from tuneoff.judge.stats.sign_flip import generator
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from tuneoff.judge.stats.location import Floats
 
 RESAMPLES = 3999
 
