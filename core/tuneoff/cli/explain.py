@@ -192,7 +192,7 @@ def flags() -> Iterator[Entry]:
 
 def declared() -> Iterator[Entry]:
     """Declared parts of an experiment, each held to what was found."""
-    from tuneoff.measure.declared_resources import TABLE_1
+    from tuneoff.measure.declared_variables import TABLE_1
 
     yield from ((symbol, unit, name) for symbol, (name, unit) in TABLE_1.items())
 

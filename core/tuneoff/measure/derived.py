@@ -18,7 +18,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.carbon import carbon_metrics
 from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
-from tuneoff.measure.declared_experiment import with_declared
+from tuneoff.measure.declared_variables import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
 from tuneoff.measure.incumbent import quality_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics, storage_metrics

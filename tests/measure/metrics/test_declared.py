@@ -10,7 +10,7 @@ import pytest
 from builders.event_logs import example_a, example_b
 from builders.worked_examples import header
 from tuneoff.experiment.spec import Strategy, Workers, run_spec_to_json
-from tuneoff.measure.declared_experiment import declared_variables, with_declared
+from tuneoff.measure.declared_variables import declared_variables, with_declared
 from tuneoff.measure.presence import presence_of
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import AttemptRecord, DeclaredVariable, FlagRecord, RunRecord
