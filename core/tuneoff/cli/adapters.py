@@ -125,23 +125,19 @@ def details(listing: AdapterListing, capabilities: Capabilities) -> str:
     lines = [f"{listing.plugin.name}: {listing.state}" + (f", framework {framework}" if framework else "")]
     if listing.text:
         lines.append(listing.text)
-    lines += [f"platforms: {_platform_line(capabilities)}", ""]
+    platforms = []
+    for number, name in enumerate(capabilities.platforms):
+        marks = ["the default"] if number == 0 else []
+        if name in capabilities.emulated_platforms:
+            marks.append(f"{'' if 'emulated' in name else 'emulated: '}a local stand-in, in no ranking")
+        platforms.append(f"{name} ({', '.join(marks)})" if marks else name)
+    lines += [f"platforms: {', '.join(platforms) or '-'}", ""]
     lines.append(columns(("kind", "name", "offered", ""), list(_rows(capabilities))))
     if capabilities.changed_defaults:
         lines += ["", "changed against the framework's defaults:", *(one_line(text) for text in capabilities.changed_defaults)]
     if capabilities.notes:
         lines += ["", *(one_line(note) for note in capabilities.notes)]
     return "\n".join(lines)
-
-
-def _platform_line(capabilities: Capabilities) -> str:
-    names = []
-    for number, name in enumerate(capabilities.platforms):
-        marks = ["the default"] if number == 0 else []
-        if name in capabilities.emulated_platforms:
-            marks.append(f"{'' if 'emulated' in name else 'emulated: '}a local stand-in, in no ranking")
-        names.append(f"{name} ({', '.join(marks)})" if marks else name)
-    return ", ".join(names) or "-"
 
 
 def _rows(capabilities: Capabilities) -> Iterator[Row]:

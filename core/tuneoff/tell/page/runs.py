@@ -6,7 +6,7 @@ In which environment they ran: what all share once, and what differs by itself. 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,7 +114,10 @@ def framework_facts(answers: Answers) -> Facts:
     for group in answers.groups:
         for run in group.unskipped:
             if run.record is not None and run.record.versions:
-                rows.setdefault(group.label, {})[_framework(run.record.versions)] = None
+                versions = run.record.versions
+                name = _joined(versions, "framework", "framework_version")
+                rest = [f"{key} {_plain(value)}" for key, value in versions.items() if not key.startswith("framework") and value]
+                rows.setdefault(group.label, {})["; ".join(filter(None, (name, *rest)))] = None
     return Facts(title="Frameworks", rows=tuple((label, tuple(texts)) for label, texts in rows.items()))
 
 
@@ -127,24 +130,15 @@ def package_facts(results: Results) -> tuple[Facts, Facts]:
             if version is not None:
                 packages.setdefault(str(name), {}).setdefault(str(version), []).append(record)
     same = [(name, tuple(versions)) for name, versions in sorted(packages.items()) if len(versions) == 1]
-    differing = [(name, tuple(_by_version(versions))) for name, versions in sorted(packages.items()) if len(versions) > 1]
+    differing: dict[str, list[str]] = {}
+    for name, versions in sorted(packages.items()):
+        for version, records in versions.items() if len(versions) > 1 else ():
+            adapters = listed(str(record.specification.get("adapter")) for record in records)
+            differing.setdefault(name, []).append(f"{version} in {counted(len(records), 'run')} of {adapters}")
     return (
         Facts(title="Packages", rows=tuple(same)),
-        Facts(title="Packages that differ between runs", rows=tuple(differing)),
+        Facts(title="Packages that differ between runs", rows=tuple((name, tuple(texts)) for name, texts in differing.items())),
     )
-
-
-def _by_version(versions: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:
-    for version, records in versions.items():
-        adapters = listed(str(record.specification.get("adapter")) for record in records)
-        yield f"{version} in {counted(len(records), 'run')} of {adapters}"
-
-
-def _framework(versions: Mapping[str, Any]) -> str:
-    named = versions.get("framework"), versions.get("framework_version")
-    text = " ".join(str(part) for part in named if part)
-    rest = [f"{key} {_plain(value)}" for key, value in versions.items() if not key.startswith("framework") and value]
-    return "; ".join(filter(None, (text, *rest)))
 
 
 def _shares(texts: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from tuneoff.base.commands import command
 from tuneoff.base.format import ESTIMATED, MISSING, counted, figure, listed, number, shown_unit
 from tuneoff.base.layout import RUNS
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.accounting.declared import Prices, carbon_line, prices_line, read_accounting
+from tuneoff.experiment.accounting.declared import carbon_line, prices_line, read_accounting
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.conditions import condition_lines
 from tuneoff.judge.groups import Group
@@ -87,17 +87,14 @@ def _charges(folder: Path) -> list[str]:
         accounting = read_accounting(folder)
     except ResultsError as error:
         return [f"{error}."]
-    lines = (carbon_line(accounting), f"{prices_line(accounting)}{_billing(accounting.prices)}")
-    return [f"{line[0].upper()}{line[1:]}." for line in lines]
-
-
-def _billing(prices: Prices | None) -> str:
-    """Return what makes short runs cost the same."""
-    if prices is None or prices.premises == "own":
-        return ""
-    least, unit = prices.billing_minimum_seconds, prices.billing_granularity_seconds
-    parts = [f"at least {least:g} s" if least else "", f"in steps of {unit:g} s" if unit else ""]
-    return f"; billed {' and '.join(filter(None, parts))}" if any(parts) else ""
+    billed = []  # what makes short runs cost the same
+    prices = accounting.prices
+    if prices is not None and prices.premises != "own":
+        least, unit = prices.billing_minimum_seconds, prices.billing_granularity_seconds
+        billed += [f"at least {least:g} s"] if least else []
+        billed += [f"in steps of {unit:g} s"] if unit else []
+    billing = f"; billed {' and '.join(billed)}" if billed else ""
+    return [f"{line[0].upper()}{line[1:]}." for line in (carbon_line(accounting), f"{prices_line(accounting)}{billing}")]
 
 
 def notes(groups: Sequence[Group]) -> list[str]:

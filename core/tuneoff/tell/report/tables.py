@@ -200,11 +200,21 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
 
 def table(choice: Choice, width: int) -> list[str]:
     """Return a row per framework and sampler, emulated ones left out, with as many columns as fit."""
+    from rich.table import Table
+
     rows = [(row, setting) for setting in choice.settings for row in setting.rows if not row.is_emulated]
     if not rows:
         return []
-    columns = list(_columns(choice, [row for row, _ in rows]))
-    return _fitted(columns, lambda fitting: _frameworks(fitting, rows), width)
+
+    def drawn(columns: Sequence[tuple[str, Cell]]) -> Table:
+        grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        for heading, _ in columns:
+            grid.add_column(heading, justify="left" if heading in ("framework", "sampler") else "right", no_wrap=True)
+        for row, setting in rows:
+            grid.add_row(*(cell(row, setting) for _, cell in columns))
+        return grid
+
+    return _fitted(list(_columns(choice, [row for row, _ in rows])), drawn, width)
 
 
 def _legend(setting: Setting) -> Iterator[str]:
@@ -252,17 +262,6 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
         head = f"test{arrow}\nscore" if choice.quality == QUALITY else f"valid-\nation{arrow}"
         yield head, lambda row, _: _median(row.first.group, choice.quality)
         yield "energy\nJ/trial", lambda row, _: _median(row.first.group, ENERGY)
-
-
-def _frameworks(columns: Sequence[tuple[str, Cell]], rows: Sequence[tuple[Row, Setting]]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for heading, _ in columns:
-        table.add_column(heading, justify="left" if heading in ("framework", "sampler") else "right", no_wrap=True)
-    for row, setting in rows:
-        table.add_row(*(cell(row, setting) for _, cell in columns))
-    return table
 
 
 def _fitted(columns: list[T], draw: Callable[[Sequence[T]], Table], width: int | None) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted
-from tuneoff.judge.answers.answer import Answers, Statement
+from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.choice.choice import Point, ScalingCurve
 from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.choice.curve import FIGURES, amount_text, x_text
@@ -45,7 +45,14 @@ def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Itera
     came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
     yield f"{answers.name}: {counted(total, 'planned run')}: {came}"
     yield ""
-    yield from _claims(answers.claims)
+    for (question, where), grouped in groupby(answers.claims, key=lambda claim: (claim.question, claim.where)):
+        heading = ", ".join(filter(None, (question, where)))
+        claims = list(grouped)
+        if len(claims) == 1 or not heading:  # a claim that is alone keeps its heading in its line
+            yield from (claim.sentence for claim in claims)
+        else:
+            yield f"{heading}:"
+            yield from (f"  - {claim.text}" for claim in claims)
     yield ""
     yield "What cannot be concluded:"
     yield from (f"  - {warning.long}" for warning in warnings)
@@ -55,15 +62,3 @@ def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Itera
         f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
         f"question and scope (Bonferroni). How to read them: {command('explain', 'docs/verdicts.md')}"
     )
-
-
-def _claims(claims: Sequence[Statement]) -> Iterator[str]:
-    """Yield the claims below one heading per question and scope; a claim that is alone keeps its heading in its line."""
-    for (question, where), grouped in groupby(claims, key=lambda claim: (claim.question, claim.where)):
-        heading = ", ".join(part for part in (question, where) if part)
-        members = list(grouped)
-        if len(members) == 1 or not heading:
-            yield from (claim.sentence for claim in members)
-        else:
-            yield f"{heading}:"
-            yield from (f"  - {claim.text}" for claim in members)
