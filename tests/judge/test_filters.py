@@ -17,7 +17,7 @@ from command_line import Call
 from tuneoff.base.layout import PLAN
 from tuneoff.cli import report
 from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
-from tuneoff.judge.choice.eligibility import No, candidate_of, check_request
+from tuneoff.judge.choice.eligibility import Exclusion, candidate_of, check_request
 from tuneoff.judge.choice.request import NEAR, Bracket, Request, bracket, spans
 from tuneoff.judge.fault_results import read_faults
 from tuneoff.registry import list_adapters
@@ -69,15 +69,15 @@ def test_what_is_used_surrounds_the_request(settings: list[tuple[float, float]],
         assert ranges["trial_seconds"][0] / NEAR <= seconds <= ranges["trial_seconds"][1] * NEAR
 
 
-def kinds(adapter: str, **asked: Any) -> list[No]:
+def kinds(adapter: str, **asked: Any) -> list[Exclusion]:
     one = next(one for one in list_adapters() if one.plugin.name == adapter)
     return [obstacle.kind for obstacle in candidate_of(one, Request(**asked)).obstacles]
 
 
 def test_the_built_in_adapters_answer_a_request_of_each_kind() -> None:
-    assert kinds("nevergrad", platform="kubernetes") == [No.TUNEOFF]
+    assert kinds("nevergrad", platform="kubernetes") == [Exclusion.TUNEOFF]
     assert kinds("serial", platform="kubernetes", must_retry=True) == kinds("katib", platform="kubernetes") == []
-    assert kinds("syne-tune", sampler="cmaes") == [No.FRAMEWORK]
+    assert kinds("syne-tune", sampler="cmaes") == [Exclusion.FRAMEWORK]
 
 
 def test_a_mistyped_name_is_refused_and_the_nearest_named() -> None:

@@ -59,10 +59,10 @@ class ResultsWarning:
 def results_warnings(results: Results, answers: Answers, names: Mapping[str, str]) -> tuple[ResultsWarning, ...]:
     """Return the warnings of a folder, the gravest first; `names`: of the frameworks, by label."""
     raised = [
-        *_of_matrix(results, answers),
-        *_of_verdicts(answers),
-        *_of_runs(results, answers.groups, names, is_over=not any(answers.statuses.get(status) for status in UNFINISHED)),
-        *_of_figures(answers),
+        *_matrix_warnings(results, answers),
+        *_verdict_warnings(answers),
+        *_run_warnings(results, answers.groups, names, is_over=not any(answers.statuses.get(status) for status in UNFINISHED)),
+        *_figure_warnings(answers),
     ]
     return tuple(sorted(raised, key=lambda warning: warning.rank))
 
@@ -81,7 +81,7 @@ def _warning(kind: str, of: Iterable[Run] = (), /, *, is_short: bool = True, **f
     return replace(warning, long=warning.long or warning.text, short=warning.short if is_short else "")
 
 
-def _of_matrix(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
+def _matrix_warnings(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
     """Yield what follows from the plan, and from what became of it."""
     if controls(results).contradicts:
         yield _warning("controls_differ", command=command("check", "--controls", results.folder))
@@ -127,7 +127,7 @@ def _of_matrix(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
             yield _warning("no_anchors")
 
 
-def _of_verdicts(answers: Answers) -> Iterator[ResultsWarning]:
+def _verdict_warnings(answers: Answers) -> Iterator[ResultsWarning]:
     """Yield what follows from the number of seeds, of pairs and of verdicts."""
     sizes = {scope.text: len(pairs(groups)) for scope, groups in by_scope(answers.groups).items()}
     if larger := {text: size for text, size in sizes.items() if size > answers.family_size}:
@@ -159,7 +159,9 @@ def _of_verdicts(answers: Answers) -> Iterator[ResultsWarning]:
         yield _warning("no_noise_floor")
 
 
-def _of_runs(results: Results, groups: Sequence[Group], names: Mapping[str, str], *, is_over: bool) -> Iterator[ResultsWarning]:
+def _run_warnings(
+    results: Results, groups: Sequence[Group], names: Mapping[str, str], *, is_over: bool
+) -> Iterator[ResultsWarning]:
     """Yield what became of runs and what disturbed them; `is_over`: all have ended, so that some can be repeated."""
     distinct = [group for group in groups if group.same_as is None]
     every = [(group, run) for group in distinct for run in group.runs]
@@ -184,7 +186,7 @@ def _of_runs(results: Results, groups: Sequence[Group], names: Mapping[str, str]
     of_machine = [(run, flag) for _, run in every for flag in run.flags if flag in MACHINE and flag != DISTURBED]
     if of_machine:
         runs = list({run.run_id: run for run, _ in of_machine}.values())
-        flags = _some(Counter(flag for _, flag in of_machine))
+        flags = _most_frequent(Counter(flag for _, flag in of_machine))
         yield _warning("machine", runs, runs=counted(len(runs), "run"), flags=flags)
     if failed := [(group, run) for group, run in every if run.is_failure]:
         yield _warning(
@@ -192,7 +194,7 @@ def _of_runs(results: Results, groups: Sequence[Group], names: Mapping[str, str]
             (run for _, run in failed),
             who=listed(f"{count} of {name}" for name, count in Counter(names[group.label] for group, _ in failed).items()),
             runs=counted(len(failed), "run"),
-            where=_some(Counter(f"{group.label} {group.scope.text}" for group, _ in failed)),
+            where=_most_frequent(Counter(f"{group.label} {group.scope.text}" for group, _ in failed)),
         )
     failed_before = {record.run_id for record in results.records if record.status in FAILED and is_final(record)}
     again = [
@@ -201,7 +203,7 @@ def _of_runs(results: Results, groups: Sequence[Group], names: Mapping[str, str]
         if run.run_id in failed_before and run.record is not None and run.is_done and not repeat_number(run.record)
     ]
     if again:
-        who = _some(Counter(names[group.label] for group, _ in again))
+        who = _most_frequent(Counter(names[group.label] for group, _ in again))
         yield _warning("failed_before", (run for _, run in again), who=who)
     done = [(names[group.label], run, run.record) for group, run in every if run.record is not None and run.is_done]
     trials = Counter(name for name, _, record in done for _ in record.trials)
@@ -222,7 +224,7 @@ def _of_runs(results: Results, groups: Sequence[Group], names: Mapping[str, str]
         yield _warning("skipped", runs, runs=counted(len(runs), "run"), labels=labels, reason=reason)
 
 
-def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
+def _figure_warnings(answers: Answers) -> Iterator[ResultsWarning]:
     """Yield what figures are made of: kinds of values, missing ones, limits of processors."""
     without_test = [group for group in answers.groups if NO_TEST in group.estimate("quality.test").reasons]
     if without_test:
@@ -241,7 +243,7 @@ def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
             if run.status == "done" and value.reason is not None
         ]
         if lacking:
-            reasons = _some(Counter(reason for _, reason in lacking))
+            reasons = _most_frequent(Counter(reason for _, reason in lacking))
             yield _warning(
                 "no_value", (run for run, _ in lacking), metric=metric, runs=counted(len(lacking), "done run"), reasons=reasons
             )
@@ -303,7 +305,7 @@ def _flagged(groups: Sequence[Group], names: Mapping[str, str], flag: str) -> st
     return "; ".join(texts)
 
 
-def _some(counts: Mapping[str, int]) -> str:
+def _most_frequent(counts: Mapping[str, int]) -> str:
     """Return the most frequent of some names with their counts."""
     items = sorted(counts.items(), key=lambda item: -item[1])
     text = "; ".join(f"{name}: {count}" for name, count in items[:_MOST_NAMED])

@@ -24,7 +24,7 @@ _BY = {ADAPTER: "through its adapter", DEFAULTS: "by its own defaults"}
 _LABEL = re.compile(r"(?P<adapter>[^@{#]+)(@(?P<platform>[^{#]+?)( \(emulated\))?)?(\{.*)?(#\d+)?")
 
 
-class No(StrEnum):
+class Exclusion(StrEnum):
     """The kinds of no. `not known`: nobody tried it, so it is no yes."""
 
     FRAMEWORK = "not by the framework"
@@ -40,7 +40,7 @@ class No(StrEnum):
 class Obstacle:
     """One constraint that an adapter does not meet, and why."""
 
-    kind: No
+    kind: Exclusion
     text: str
 
 
@@ -86,7 +86,7 @@ def candidate_of(listing: AdapterListing, request: Request, faults: Sequence[Fau
     """
     name, capabilities = listing.plugin.name, listing.capabilities
     if capabilities is None:
-        return Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=No.ABSENT, text=listing.text),))
+        return Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=Exclusion.ABSENT, text=listing.text),))
     emulated = capabilities.emulated_platforms
     results = [result for result in faults if _is_of(result.adapter, name, emulated, request.platform)]
     if request.platform is not None:
@@ -110,17 +110,19 @@ def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Itera
     platform = request.platform
     if platform is not None and platform not in capabilities.platforms:
         text = f"platform {platform!r}: adapter {name!r} has only {', '.join(capabilities.platforms)}"
-        yield Obstacle(kind=No.TUNEOFF, text=text)  # adapters declare no platforms that their frameworks lack
+        yield Obstacle(kind=Exclusion.TUNEOFF, text=text)  # adapters declare no platforms that their frameworks lack
     elif platform in capabilities.emulated_platforms:
-        yield Obstacle(kind=No.UNKNOWN, text=f"platform {platform!r} is a local stand-in: it recommends nothing")
+        yield Obstacle(kind=Exclusion.UNKNOWN, text=f"platform {platform!r} is a local stand-in: it recommends nothing")
     for kind, wanted, offers in _strategies(capabilities, request):
         offer = offers.get(wanted)
         if offer is None:
-            yield Obstacle(kind=No.TUNEOFF, text=f"{kind} {wanted!r}: adapter {name!r} does not list it")
+            yield Obstacle(kind=Exclusion.TUNEOFF, text=f"{kind} {wanted!r}: adapter {name!r} does not list it")
         elif offer.support is not Support.YES:
-            yield Obstacle(kind=No(offer.support.value), text=f"{kind} {wanted!r}" + (f": {offer.note}" if offer.note else ""))
+            yield Obstacle(
+                kind=Exclusion(offer.support.value), text=f"{kind} {wanted!r}" + (f": {offer.note}" if offer.note else "")
+            )
     if request.must_retry and capabilities.retry is not Support.YES:
-        yield Obstacle(kind=No(capabilities.retry.value), text="trying a lost trial again")
+        yield Obstacle(kind=Exclusion(capabilities.retry.value), text="trying a lost trial again")
 
 
 def _strategies(capabilities: Capabilities, request: Request) -> Sequence[tuple[str, str, Mapping[str, Offer]]]:
@@ -145,19 +147,19 @@ def _fault_obstacles(results: Sequence[FaultResult], request: Request) -> Iterat
         of_fault = [result for result in decisive if result.fault == fault]
         bad = [result for result in of_fault if result.outcome is not None and result.outcome not in SURVIVED]
         if bad:
-            yield Obstacle(kind=No.FAULTS, text=f"{fault} {by}: {bad[0].outcome}, {bad[0].reason} ({bad[0].file})")
+            yield Obstacle(kind=Exclusion.FAULTS, text=f"{fault} {by}: {bad[0].outcome}, {bad[0].reason} ({bad[0].file})")
         elif not any(result.outcome is not None or result.reason == NO_SUCH_PART for result in of_fault):
             reason = f": {of_fault[0].reason}" if of_fault else ""
-            yield Obstacle(kind=No.UNKNOWN, text=f"{fault} {by}: no result{reason}")
+            yield Obstacle(kind=Exclusion.UNKNOWN, text=f"{fault} {by}: no result{reason}")
     if not request.never_silently_wrong:
         return
     tried = [result for result in decisive if result.was_tried]
     if not tried:
-        yield Obstacle(kind=No.UNKNOWN, text=f"faults {by}: no result")
+        yield Obstacle(kind=Exclusion.UNKNOWN, text=f"faults {by}: no result")
     for result in tried:
         if result.outcome == FaultOutcome.WRONG:
             text = f"{result.fault} {by}: silently wrong, {result.reason} ({result.file})"
-            yield Obstacle(kind=No.FAULTS, text=text)
+            yield Obstacle(kind=Exclusion.FAULTS, text=text)
 
 
 def _fault_notes(results: Sequence[FaultResult], request: Request) -> list[str]:

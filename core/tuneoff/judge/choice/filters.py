@@ -24,7 +24,7 @@ from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.answers.phrases import claims
 from tuneoff.judge.choice.deciding import more_seeds
-from tuneoff.judge.choice.eligibility import Candidate, No, Obstacle, candidate_of
+from tuneoff.judge.choice.eligibility import Candidate, Exclusion, Obstacle, candidate_of
 from tuneoff.judge.choice.request import TRIAL_SECONDS, TRIALS, WORKERS, Range, Request, bracket, size_text, spans
 from tuneoff.judge.fault_results import FaultResult
 from tuneoff.judge.groups import Group
@@ -212,7 +212,7 @@ def filtered(
     listings = [listing for listing in listings if listing.plugin.name != POOL]  # the floor is no choice
     candidates = [candidate_of(listing, request, faults) for listing in listings]
     declared = {POOL, *(listing.plugin.name for listing in listings)}
-    absent = Obstacle(kind=No.ABSENT, text="no adapter of this name is installed here, so nothing tells what it can")
+    absent = Obstacle(kind=Exclusion.ABSENT, text="no adapter of this name is installed here, so nothing tells what it can")
     for name in dict.fromkeys(group.adapter for group in answers.groups if group.adapter not in declared):
         candidates.append(Candidate(adapter=name, framework="", obstacles=(absent,)))
     names = {candidate.adapter for candidate in candidates if candidate.is_capable}
@@ -251,11 +251,13 @@ def _obstructed(candidate: Candidate, listings: Iterable[AdapterListing], result
     if request.platform is None and LOCAL not in candidate.platforms:
         text = f"runs on {listed(candidate.platforms or ['a stand-in'])} alone"
         text += f"; --platform {candidate.platforms[0]} asks for it" if candidate.platforms else ""
-        return replace(candidate, obstacles=(Obstacle(kind=No.ELSEWHERE, text=text),))
+        return replace(candidate, obstacles=(Obstacle(kind=Exclusion.ELSEWHERE, text=text),))
     if reasons := _refusals(candidate, listing.capabilities, results, request):
-        return replace(candidate, obstacles=tuple(Obstacle(kind=No.FILE, text=text) for text in reasons))
+        return replace(candidate, obstacles=tuple(Obstacle(kind=Exclusion.FILE, text=text) for text in reasons))
     if listing.state != "ready" and candidate.notes:
-        return replace(candidate, obstacles=(Obstacle(kind=No.ABSENT, text=candidate.notes[0]),), notes=candidate.notes[1:])
+        return replace(
+            candidate, obstacles=(Obstacle(kind=Exclusion.ABSENT, text=candidate.notes[0]),), notes=candidate.notes[1:]
+        )
     return candidate
 
 

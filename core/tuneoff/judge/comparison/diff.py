@@ -44,7 +44,7 @@ OTHER_MACHINE = "another machine: only counts of trials and how good they are ca
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matched:
+class MatchedGroups:
     """The runs that both folders planned of one adapter entry in one scope, so of the same experiment."""
 
     old: Group
@@ -96,7 +96,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exact:
+class BitComparison:
     """The metrics of every epoch that both trained of the same configuration and seed, bit for bit.
 
     `is_due`: both ran on the same kind of machine, so that unequal bits are a change.
@@ -112,7 +112,7 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class StatusChange:
     """A run that came to another end, or was skipped on one side alone."""
 
     name: str
@@ -142,8 +142,8 @@ class Comparison:
     analysis: Mapping[str, Sides]
     sentinel: float | None
     changes: tuple[Change, ...]
-    exact: tuple[Exact, ...]
-    ended: tuple[Ended, ...]
+    exact: tuple[BitComparison, ...]
+    ended: tuple[StatusChange, ...]
     flags: Mapping[str, tuple[int, int]]  # runs that have it, where that differs
     left_out: tuple[str, ...]  # groups that cannot be compared, and why
 
@@ -154,7 +154,7 @@ class Comparison:
         return tuple(sorted(beyond, key=lambda change: change.outcome is Outcome.BETTER))
 
     @property
-    def unequal(self) -> tuple[Exact, ...]:
+    def unequal(self) -> tuple[BitComparison, ...]:
         return tuple(exact for exact in self.exact if exact.unequal and exact.is_due)
 
     @property
@@ -214,7 +214,7 @@ def _environments(runs: Iterable[Run]) -> Iterator[Environment]:
 
 
 def _changes(
-    matched: Sequence[Matched], both: tuple[Sequence[Group], Sequence[Group]], old: Results, same_machine: bool
+    matched: Sequence[MatchedGroups], both: tuple[Sequence[Group], Sequence[Group]], old: Results, same_machine: bool
 ) -> Iterator[Change]:
     """Yield each question of each entry, judged by what the old folder froze, at its family's size."""
     plan = frozen(old.plan.analysis)
@@ -238,7 +238,7 @@ def _changes(
             )
 
 
-def _blocked(group: Matched, question: Question, same_machine: bool) -> str | None:
+def _blocked(group: MatchedGroups, question: Question, same_machine: bool) -> str | None:
     """Say why a question of an entry is not compared."""
     if group.old.emulated or group.new.emulated:
         return EMULATED
@@ -247,7 +247,9 @@ def _blocked(group: Matched, question: Question, same_machine: bool) -> str | No
     return None if same_machine or metric(question.metric).is_counted else OTHER_MACHINE
 
 
-def _noise(group: Matched, both: tuple[Sequence[Group], Sequence[Group]], question: Question, error: float) -> Iterator[Noise]:
+def _noise(
+    group: MatchedGroups, both: tuple[Sequence[Group], Sequence[Group]], question: Question, error: float
+) -> Iterator[Noise]:
     """Yield what equal entries differ by in the scope, within each folder."""
     for side, groups, cell in zip("AB", both, (group.old, group.new), strict=True):
         for again, first in noise_pairs(by_scope(groups)[cell.scope]):
@@ -256,18 +258,18 @@ def _noise(group: Matched, both: tuple[Sequence[Group], Sequence[Group]], questi
                 yield Noise(side=side, pair=f"{again.label} against {first.label}", interval=interval)
 
 
-def _ended(matched: Sequence[Matched]) -> list[Ended]:
+def _ended(matched: Sequence[MatchedGroups]) -> list[StatusChange]:
     """Return the runs whose status is another one, failures first."""
     changes = []
     for group in matched:
         for old, new in _pairs(group):
             if old.status != new.status and {old.status, new.status} <= set(_TOLD):
                 reason = new.reason or old.reason or ""
-                changes.append(Ended(name=group.name, seed=old.seed, old=old.status, new=new.status, reason=reason))
+                changes.append(StatusChange(name=group.name, seed=old.seed, old=old.status, new=new.status, reason=reason))
     return sorted(changes, key=lambda change: (not change.is_failure, change.is_recovery))
 
 
-def _flags(matched: Sequence[Matched]) -> dict[str, tuple[int, int]]:
+def _flags(matched: Sequence[MatchedGroups]) -> dict[str, tuple[int, int]]:
     """Return, by flag, how many of the shared runs have it in A and in B, where that differs."""
     counts = Counter[str](), Counter[str]()
     for group in matched:
@@ -278,12 +280,12 @@ def _flags(matched: Sequence[Matched]) -> dict[str, tuple[int, int]]:
     return {name: (old[name], new[name]) for name in sorted({*old, *new}) if old[name] != new[name]}
 
 
-def _pairs(group: Matched) -> list[tuple[Run, Run]]:
+def _pairs(group: MatchedGroups) -> list[tuple[Run, Run]]:
     news = {run.run_id: run for run in group.new.runs}
     return [(run, news[run.run_id]) for run in group.old.runs]
 
 
-def _exact(group: Matched, same_machine: bool) -> Exact | None:
+def _exact(group: MatchedGroups, same_machine: bool) -> BitComparison | None:
     """Compare the values of a matched entry, whatever proposed its configurations; None: no seed is done in both."""
     shared = set(group.old.done) & set(group.new.done)
     if not shared:
@@ -297,7 +299,7 @@ def _exact(group: Matched, same_machine: bool) -> Exact | None:
         example = "seed {}, configuration {}, epoch {}, {}".format(*first)
         example += f": A {a.get(first, ABSENT)} and B {b.get(first, ABSENT)}"
     tried = [str(sum(len({trial.digest for trial in run.trials}) for run in runs.values())) for runs in done]
-    return Exact(
+    return BitComparison(
         name=group.name,
         configurations=len(comparison.configurations),
         tried=(tried[0], tried[1]),
@@ -308,7 +310,7 @@ def _exact(group: Matched, same_machine: bool) -> Exact | None:
     )
 
 
-def _matched(old: Sequence[Group], new: Sequence[Group]) -> list[Matched]:
+def _matched(old: Sequence[Group], new: Sequence[Group]) -> list[MatchedGroups]:
     """Return the entries that share runs, with these runs alone, in the order of the old folder."""
     by_run = {run.run_id: cell for cell in new for run in cell.runs}
     matched = []
@@ -316,11 +318,11 @@ def _matched(old: Sequence[Group], new: Sequence[Group]) -> list[Matched]:
         shared = {run.run_id for run in cell.runs if run.run_id in by_run}
         if shared:
             other = by_run[next(run.run_id for run in cell.runs if run.run_id in shared)]
-            matched.append(Matched(old=_restricted(cell, shared), new=_restricted(other, shared)))
+            matched.append(MatchedGroups(old=_restricted(cell, shared), new=_restricted(other, shared)))
     return matched
 
 
-def _check_some(matched: Sequence[Matched], old: Results, new: Results) -> None:
+def _check_some(matched: Sequence[MatchedGroups], old: Results, new: Results) -> None:
     """Refuse folders that have no run in common.
 
     Raises:

@@ -12,7 +12,7 @@ from tuneoff.base.format import counted, number
 from tuneoff.base.json_values import field_values
 from tuneoff.judge.controls.compute import Controls, Effect
 from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, differing_pairs
-from tuneoff.judge.controls.same_configuration import Compared, Difference, Equality, SameConfiguration
+from tuneoff.judge.controls.same_configuration import ComparedAdapter, Difference, Equality, SameConfiguration
 from tuneoff.judge.stats.equivalence import EquivalenceAnswer
 from tuneoff.judge.stats.location import Interval
 
@@ -93,7 +93,7 @@ def _listed(what: str, differences: Sequence[Difference], most: int) -> Iterator
         yield f"and {len(differences) - most} more; --json has all"
 
 
-def _compared(adapter: Compared, reference: str | None) -> str:
+def _compared(adapter: ComparedAdapter, reference: str | None) -> str:
     what = f"{adapter.configurations} configurations, {adapter.epochs} epochs, {adapter.values} values"
     if adapter.is_reference:
         text = f"{what}: what the others are held to"

@@ -46,7 +46,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedAdapter:
     """What of one adapter was compared with the reference, and what the plan had and could not be compared."""
 
     label: str
@@ -67,7 +67,7 @@ class SameConfiguration:
 
     setting: str
     reference: str | None
-    adapters: tuple[Compared, ...]
+    adapters: tuple[ComparedAdapter, ...]
     differences: tuple[Difference, ...]
     answer: Equality
 
@@ -101,7 +101,7 @@ def _control(groups: Setting) -> SameConfiguration:
     )
 
 
-def _answer(adapters: Sequence[Compared], differences: Sequence[Difference], *, any_shared: bool) -> Equality:
+def _answer(adapters: Sequence[ComparedAdapter], differences: Sequence[Difference], *, any_shared: bool) -> Equality:
     if any(not difference.emulated_only for difference in differences):
         return Equality.DIFFERENT
     if not any_shared:
@@ -110,7 +110,7 @@ def _answer(adapters: Sequence[Compared], differences: Sequence[Difference], *, 
     return Equality.INCOMPLETE if any(adapter.lacking or adapter.not_done for adapter in held) else Equality.EQUAL
 
 
-def _compared(group: Group, reference: Group | None, values: Mapping[str, Values]) -> Compared:
+def _compared(group: Group, reference: Group | None, values: Mapping[str, Values]) -> ComparedAdapter:
     common = compare_values(values[group.label], values[reference.label] if reference is not None else {})
     planned = {
         (seed, configuration_digest(configuration))
@@ -120,7 +120,7 @@ def _compared(group: Group, reference: Group | None, values: Mapping[str, Values
     expected = reference.done if reference is not None and reference is not group else {}
     pairs = [(_checkpoint(run), _checkpoint(expected.get(seed))) for seed, run in group.done.items()]
     equal = [ours == theirs for ours, theirs in pairs if ours is not None and theirs is not None]
-    return Compared(
+    return ComparedAdapter(
         label=group.label,
         emulated=group.emulated,
         is_reference=group is reference,
