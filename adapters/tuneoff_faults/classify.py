@@ -54,39 +54,27 @@ def untruth(truth: Truth, seen: SeenRun) -> str | None:
         return f"it ended well, but says nothing of {_configurations(missing)}"
     completed = [claim for claim in seen.claims if claim.state == "completed"]
     for claim in completed:
-        problem = _false_value(truth, claim)
-        if problem is not None:
-            return problem
-    return _false_best(truth, seen, {claim.index: claim.value for claim in completed if is_finite(claim.value)})
+        due = truth.result(claim.index)
+        if due is None:  # what is not finite and is kept as such is no false value
+            if is_finite(claim.value) and not any(_are_equal(claim.value, value) for value in truth.values[claim.index]):
+                return f"the faulty trial counts as complete with {claim.value:g}, which it never reached"
+        elif claim.value is None or not _are_equal(claim.value, due):
+            return f"configuration {claim.index} counts as complete with {claim.value}, but its result is {due:.6g}"
 
-
-def _false_value(truth: Truth, claim: Claim) -> str | None:
-    """Say what is false about a trial that is called complete. What is not finite and is kept as such is no false value."""
-    right = truth.result(claim.index)
-    if right is None:
-        if is_finite(claim.value) and not any(_are_equal(claim.value, value) for value in truth.values[claim.index]):
-            return f"the faulty trial counts as complete with {claim.value:g}, which it never reached"
-        return None
-    if claim.value is None or not _are_equal(claim.value, right):
-        return f"configuration {claim.index} counts as complete with {claim.value}, but its result is {right:.6g}"
-    return None
-
-
-def _false_best(truth: Truth, seen: SeenRun, completed: Mapping[int, float | None]) -> str | None:
-    """Say what is false about the best trial: it must be the best of those that have a right result and are called complete."""
-    right = {index: value for index in completed if (value := truth.result(index)) is not None}
-    expected = best_of(right, truth.objective)
+    # The best trial must be the best of those that have a right result and are called complete.
+    finite = [claim.index for claim in completed if is_finite(claim.value)]
+    right = {index: value for index in finite if (value := truth.result(index)) is not None}
     if seen.best is None:
         return "it names no best trial" if right else None
     index, value = seen.best
-    if truth.result(index) is None:
+    due = truth.result(index)
+    if due is None:
         return f"the faulty trial is named best, with {value}"
-    if index != expected:
+    if index != (expected := best_of(right, truth.objective)):
         return f"configuration {index} is named best, but {expected} is"
-    right_value = truth.result(index)
-    if value is not None and right_value is not None and not _are_equal(value, right_value):
-        return f"the best trial has {value}, but its result is {right_value:.6g}"
-    return None
+    return (
+        f"the best trial has {value}, but its result is {due:.6g}" if value is not None and not _are_equal(value, due) else None
+    )
 
 
 def _loss(truth: Truth, without: Mapping[int, Sequence[Claim]]) -> str:

@@ -172,14 +172,10 @@ def run_by_adapter(cell: MatrixCell, site: CellSite, content: Mapping[str, Any])
     ended, seconds = _run_to_its_end(
         cell, site, lambda is_again: run_cell(cell, site, [*command, "--resume"] if is_again else command, limit)
     )
-    return _seen_through(cell, ended, folder_after(cell, site) / RESULTS, seconds)
-
-
-def _seen_through(cell: MatrixCell, ended: ChildEnd, results: Path, seconds: float) -> SeenRun:
     if ended.code is None:
         return SeenRun(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
     try:
-        records = list(selected_executions(read_runs(results)).values())
+        records = list(selected_executions(read_runs(folder_after(cell, site) / RESULTS)).values())
     except ResultsError:
         records = []
     if len(records) != 1:

@@ -56,10 +56,30 @@ def markdown(
 
     `tools`: of each adapter, by its label.
     """
-    lines = [f"    {command}", "", *markdown_table(("", ""), sorted(about.items())), "", *_defaults(tools)]
+    lines = [f"    {command}", "", *markdown_table(("", ""), sorted(about.items())), ""]
+    programs = {label: tool for label, tool in tools.items() if tool is not None}
+    if programs:
+        defaults = [(label, tool.defaults) for label, tool in programs.items()]
+        parts = [
+            (label, ", ".join(f"`{part.fault}`: {part.text}" for part in tool.parts))
+            for label, tool in programs.items()
+            if tool.parts
+        ]
+        lines += [*markdown_table(("adapter", "its plain program"), defaults), ""]
+        lines += markdown_table(("adapter", "its parts that are broken"), parts)
     for setting, title in TITLES.items():
-        if chosen := [result for result in results if result.setting == setting]:
-            lines += ["", f"## {title}", "", *_matrix(chosen)]
+        chosen = [result for result in results if result.setting == setting]
+        if not chosen:
+            continue
+        labels = list(dict.fromkeys(result.adapter for result in chosen))
+        cells = {(result.fault, result.adapter): _cell(result) for result in chosen}
+        names = {result.fault for result in chosen}
+        outcomes = [
+            (f"`{fault.name}`: {fault.text}", *(cells.get((fault.name, label), "") for label in labels))
+            for fault in FAULTS
+            if fault.name in names
+        ]
+        lines += ["", f"## {title}", "", *markdown_table(("fault", *labels), outcomes)]
     rows = [
         (result.fault, result.setting, result.adapter, _cell(result), result.reason.replace("<", "&lt;"))
         for result in _tried(results)
@@ -78,32 +98,3 @@ def _cell(result: FaultResult) -> str:
         return "not struck" if result.is_missed else "–" if result.reason == NO_SUCH_PART else "not run"
     wasted = "no figure" if result.wasted_seconds is None else f"{result.wasted_seconds:.1f} s"
     return f"{result.outcome} ({wasted})"
-
-
-def _matrix(results: Sequence[FaultResult]) -> list[str]:
-    labels = list(dict.fromkeys(result.adapter for result in results))
-    cells = {(result.fault, result.adapter): _cell(result) for result in results}
-    names = {result.fault for result in results}
-    rows = [
-        (f"`{fault.name}`: {fault.text}", *(cells.get((fault.name, label), "") for label in labels))
-        for fault in FAULTS
-        if fault.name in names
-    ]
-    return markdown_table(("fault", *labels), rows)
-
-
-def _defaults(tools: Mapping[str, FaultTools | None]) -> list[str]:
-    """Return what each plain program leaves to its framework, and its parts."""
-    programs = {label: tool for label, tool in tools.items() if tool is not None}
-    if not programs:
-        return []
-    parts = [
-        (label, ", ".join(f"`{part.fault}`: {part.text}" for part in tool.parts))
-        for label, tool in programs.items()
-        if tool.parts
-    ]
-    return [
-        *markdown_table(("adapter", "its plain program"), [(label, tool.defaults) for label, tool in programs.items()]),
-        "",
-        *markdown_table(("adapter", "its parts that are broken"), parts),
-    ]

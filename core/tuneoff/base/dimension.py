@@ -74,16 +74,12 @@ class IntegerLog:
     def continuous_bounds(self) -> tuple[float, float]:
         return self.low - 0.5, self.high + 0.5
 
-    def round_continuous(self, value: float) -> int:
-        """Map a log-uniform float in `continuous_bounds` to the integer."""
-        return min(max(round(value), self.low), self.high)
-
     def contains(self, value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
 
     def from_unit(self, unit: float) -> int:
         low, high = (math.log(bound) for bound in self.continuous_bounds)
-        return self.round_continuous(math.exp(low + unit * (high - low)))
+        return min(max(round(math.exp(low + unit * (high - low))), self.low), self.high)
 
     def probability(self, value: int) -> float:
         low, high = self.continuous_bounds

@@ -173,10 +173,6 @@ def _set_environment(before: Mapping[str, str]) -> None:
         time.tzset()
 
 
-def _lists() -> list[tuple[str, list[str], list[str]]]:
-    return [(name, values := getattr(sys, name), values.copy()) for name in ("argv", "path")]
-
-
 def _set_lists(before: list[tuple[str, list[str], list[str]]]) -> None:
     for name, values, items in before:
         values[:] = items
@@ -275,13 +271,6 @@ def _set_logging(logging: Any, before: tuple[Any, ...] | None) -> None:
             logger.setLevel(level)
 
 
-def _set_random(random: Any, before: Any) -> None:
-    if before is None:
-        random.seed()
-    else:
-        random.setstate(before)
-
-
 def _numpy(numpy: Any) -> tuple[Any, ...]:
     return numpy.geterr(), numpy.geterrcall(), numpy.get_printoptions()
 
@@ -299,18 +288,6 @@ _FRESH_NUMPY = (
     None,
     {"edgeitems": 3, "linewidth": 75, "precision": 8, "suppress": False, "threshold": 1000, "sign": "-", "floatmode": "maxprec"},
 )
-
-
-def _numpy_random(numpy: Any) -> Any:
-    is_seeded = numpy.random.mtrand._rand._bit_generator.seed_seq is None
-    return numpy.random.get_state() if is_seeded else None
-
-
-def _set_numpy_random(numpy: Any, before: Any) -> None:
-    if before is None:
-        numpy.random.seed()
-    else:
-        numpy.random.set_state(before)
 
 
 def _torch(torch: Any) -> dict[str, Any]:
@@ -359,10 +336,6 @@ _FRESH_TORCH = {
 }
 
 
-def _torch_random(torch: Any) -> Any:
-    return (seed, torch.get_rng_state()) if (seed := torch.initial_seed()) < _CHOSEN_SEED else None
-
-
 def _set_torch_random(torch: Any, before: Any) -> None:
     if before is None:
         torch.seed()
@@ -377,7 +350,11 @@ ITEMS = (
     Item(name="current folder", read=os.getcwd, restore=_enter, is_own=True),
     Item(name="umask", read=umask, restore=os.umask, is_own=True),
     Item(name="environment, time zone", read=os.environ.copy, restore=_set_environment),
-    Item(name="arguments, import path", read=_lists, restore=_set_lists),
+    Item(
+        name="arguments, import path",
+        read=lambda: [(name, values := getattr(sys, name), values.copy()) for name in ("argv", "path")],
+        restore=_set_lists,
+    ),
     Item(name="standard streams, hooks", read=lambda: [getattr(sys, name) for name in _HOOKS], restore=_set_hooks, is_own=True),
     Item(name="limits of the interpreter, garbage collector", read=_interpreter, restore=_set_interpreter),
     Item(name="limits, priority, processors", read=_limits, restore=_set_limits, is_limit=True),
@@ -390,7 +367,7 @@ ITEMS = (
     Item(name="warnings", read=_warnings, restore=_set_warnings),
     Item(
         name="start method of processes",
-        read=lambda context: context._default_context._actual_context,
+        read=lambda context: context._default_context._actual_context,  # its `set_start_method` works once
         restore=_set_start_method,
         module=_CONTEXT,
     ),
@@ -403,8 +380,26 @@ ITEMS = (
     ),
     Item(name="numpy: errors, printing", read=_numpy, restore=_set_numpy, module="numpy", fresh=_FRESH_NUMPY),
     Item(name="torch: types, devices, modes", read=_torch, restore=_set_torch, module="torch", fresh=_FRESH_TORCH),
-    Item(name="random", read=lambda random: random.getstate(), restore=_set_random, module="random", is_drawn=True),
-    Item(name="numpy: random", read=_numpy_random, restore=_set_numpy_random, module="numpy", is_drawn=True),
-    Item(name="torch: random", read=_torch_random, restore=_set_torch_random, module="torch", is_drawn=True),
+    Item(
+        name="random",
+        read=lambda random: random.getstate(),
+        restore=lambda random, before: random.seed() if before is None else random.setstate(before),
+        module="random",
+        is_drawn=True,
+    ),
+    Item(
+        name="numpy: random",
+        read=lambda numpy: numpy.random.get_state() if numpy.random.mtrand._rand._bit_generator.seed_seq is None else None,
+        restore=lambda numpy, before: numpy.random.seed() if before is None else numpy.random.set_state(before),
+        module="numpy",
+        is_drawn=True,
+    ),
+    Item(
+        name="torch: random",
+        read=lambda torch: (seed, torch.get_rng_state()) if (seed := torch.initial_seed()) < _CHOSEN_SEED else None,
+        restore=_set_torch_random,
+        module="torch",
+        is_drawn=True,
+    ),
 )
 _RANDOM = [item.name for item in ITEMS].index("random")

@@ -32,13 +32,30 @@ def refusal(error: Refused) -> str:
 
 def _way_out(wanted: type, value: Any, where: str) -> str:
     if wanted not in (str, list, dict, *_BARE):
-        return _way_to_name(value, where)
+        if value is None:
+            return '; the workload of that name is "null" in quotes' if where == "workload" else "; give a name"
+        if isinstance(value, list) and where in NAMED and where != "power":
+            return f"; to vary it, write matrix: {{{where}: [...]}}"
+        return "; put it in quotes if it is a name"
     if wanted is str:
         return "; put it in quotes if it is meant as text"
     if wanted is list:
-        return _way_to_list(value, where)
+        if isinstance(value, Mapping):
+            return "; begin each entry with a dash"
+        count = value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+        if where == "seeds":
+            return f"; write [{count}] or {{count: {count}}}" if count else "; write a list, e.g. [0, 1], or {count: 2}"
+        if where == "configurations":
+            return f"; write {{sample: {count or 20}}}, or a list of mappings"
+        is_listed = where == "adapters" or where.endswith((".choices", ".values"))
+        return f"; write [{value}]" if is_listed and _is_short(value) else ""
     if wanted is dict:
-        return _way_to_mapping(value, where)
+        if isinstance(value, bool) or not _is_short(value):
+            return ""
+        key = _KEYS.get(where, "")
+        if key and isinstance(value, str if key in _TEXTS else int):
+            return f"; write {{{key}: {value}}}"
+        return f"; write {{type: constant, value: {value}}}" if where.startswith("search_space.") else ""
     if isinstance(value, str) and scalar_tag(value) in _BARE[wanted]:
         return "; write it without quotes"
     if (text := _meant(wanted, value)) is not None:
@@ -59,38 +76,6 @@ def _meant(wanted: type, value: Any) -> str | None:
     if text.endswith("%") and scalar_tag(text[:-1]) in ("int", "float"):
         text = str(Decimal(text[:-1]).scaleb(-2))
     return text if text != value and scalar_tag(text) in _BARE[wanted] else None
-
-
-def _way_to_list(value: Any, where: str) -> str:
-    if isinstance(value, Mapping):
-        return "; begin each entry with a dash"
-    count = value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-    if where == "seeds":
-        return f"; write [{count}] or {{count: {count}}}" if count else "; write a list, e.g. [0, 1], or {count: 2}"
-    if where == "configurations":
-        return f"; write {{sample: {count or 20}}}, or a list of mappings"
-    if where == "adapters" or where.endswith((".choices", ".values")):
-        return f"; write [{value}]" if _is_short(value) else ""
-    return ""
-
-
-def _way_to_mapping(value: Any, where: str) -> str:
-    if isinstance(value, bool) or not _is_short(value):
-        return ""
-    key = _KEYS.get(where, "")
-    if key and isinstance(value, str if key in _TEXTS else int):
-        return f"; write {{{key}: {value}}}"
-    if where.startswith("search_space."):
-        return f"; write {{type: constant, value: {value}}}"
-    return ""
-
-
-def _way_to_name(value: Any, where: str) -> str:
-    if value is None:
-        return '; the workload of that name is "null" in quotes' if where == "workload" else "; give a name"
-    if isinstance(value, list) and where in NAMED and where != "power":
-        return f"; to vary it, write matrix: {{{where}: [...]}}"
-    return "; put it in quotes if it is a name"
 
 
 def _is_short(value: Any) -> bool:

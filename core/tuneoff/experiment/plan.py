@@ -292,10 +292,16 @@ def _same(file: MatrixFile, cells: Sequence[Cell], runs: Sequence[PlannedRun]) -
         by_id[run.run_id] = (cell, run)
     result = []
     for cell, run in zip(cells, runs, strict=True):
-        twin = by_id.get(_twin_id(cell) or "")
-        if run.skip_reason is None and twin is not None and twin[1].skip_reason is None:
-            reason = f"same as sampler {twin[1].spec.experiment.sampler.name!r}: run {twin[1].run_id}"
-            run = replace(run, skip_reason=reason, same_as=twin[1].run_id)
+        # The twin differs only in naming the sampler that the `default` of this adapter is.
+        experiment = cell.spec.experiment
+        offer = cell.entry.adapter.capabilities.samplers.get(experiment.sampler.name)
+        same_as = offer.same_as if offer is not None else None
+        if run.skip_reason is None and same_as is not None and same_as != experiment.sampler.name:
+            named = replace(cell.spec, experiment=replace(experiment, sampler=Strategy(name=same_as)))
+            _, twin = by_id.get(named.run_id, (None, None))
+            if twin is not None and twin.skip_reason is None:
+                reason = f"same as sampler {same_as!r}: run {twin.run_id}"
+                run = replace(run, skip_reason=reason, same_as=twin.run_id)
         result.append(run)
     return result
 
@@ -303,12 +309,3 @@ def _same(file: MatrixFile, cells: Sequence[Cell], runs: Sequence[PlannedRun]) -
 def _name(file: MatrixFile, cell: Cell) -> str:
     label = file.variants[cell.variant].label
     return f"{cell.entry.label} ({label})" if label else cell.entry.label
-
-
-def _twin_id(cell: Cell) -> str | None:
-    """Return the id of the run that differs only in naming the sampler that the `default` of this adapter is."""
-    experiment = cell.spec.experiment
-    offer = cell.entry.adapter.capabilities.samplers.get(experiment.sampler.name)
-    if offer is None or offer.same_as is None or offer.same_as == experiment.sampler.name:
-        return None
-    return replace(cell.spec, experiment=replace(experiment, sampler=Strategy(name=offer.same_as))).run_id

@@ -75,7 +75,12 @@ def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool 
     if retries and capabilities.retry is not Support.YES:
         by = capabilities.retry.value
         yield f"adapter {spec.adapter!r} repeats no trials ({by}), but `failures.retries` is {retries}; set it to 0"
-    yield from _cpu_limit(spec, capabilities)
+    limit, limiter = spec.experiment.workers.cpu_limit, capabilities.cpu_limiter  # which gives a quota, if any
+    if limiter and limit != "none":
+        has_quota = spec.platform not in capabilities.emulated_platforms
+        if limit == "affinity" or not has_quota:
+            what = f"a quota by the {limiter}" if has_quota else "no limit"
+            yield f"`workers.cpu_limit` is {limit}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
 
 
 def _offer(spec: RunSpec, capabilities: Capabilities, kind: str, *, has_plain: bool) -> Iterator[str]:
@@ -92,16 +97,6 @@ def _offer(spec: RunSpec, capabilities: Capabilities, kind: str, *, has_plain: b
         by = f"the framework ({capabilities.framework})" if by_framework else f"adapter {spec.adapter!r} yet"
         note = f": {offer.note}" if offer.note else ""
         yield f"{kind} {strategy.name!r} is not offered by {by}{note}"
-
-
-def _cpu_limit(spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
-    """Yield why an adapter that limits CPU itself does not limit it as the file asks: its limiter gives a quota, if any."""
-    limit, by = spec.experiment.workers.cpu_limit, capabilities.cpu_limiter
-    if by and limit != "none":
-        has_quota = spec.platform not in capabilities.emulated_platforms
-        if limit == "affinity" or not has_quota:
-            what = f"a quota by the {by}" if has_quota else "no limit"
-            yield f"`workers.cpu_limit` is {limit}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
 
 
 def _refuse(spec: RunSpec, adapter: AdapterClass) -> str | None:

@@ -113,7 +113,17 @@ class SpaceTranslation:
         Raises:
             ExperimentError: a name is missing or a value lies outside its native dimension.
         """
-        return {name: self._decode(name, dimension, native) for name, dimension in self.space}
+        values = {}
+        for name, dimension in self.space:
+            kind = self.native.get(name)
+            if kind is None:
+                values[name] = dimension.from_unit(0.0)
+            elif name not in native:
+                raise ExperimentError(f"the framework must give {sorted(self.native)}, but gave {sorted(native)}")
+            else:
+                value = kind.decode(native[name])
+                values[name] = dimension.value_at(int(value)) if isinstance(dimension, Stepped | Categorical) else value
+        return values
 
     def encode(self, configuration: Mapping[str, Any]) -> dict[str, float | int]:
         """Return the native values that `decode` maps to `configuration`.
@@ -130,15 +140,6 @@ class SpaceTranslation:
             elif not isinstance(kind, NativeIndex):
                 encoded[name] = kind.encode(value)
         return encoded
-
-    def _decode(self, name: str, dimension: Dimension, native: Mapping[str, Any]) -> Any:
-        kind = self.native.get(name)
-        if kind is None:
-            return dimension.from_unit(0.0)
-        if name not in native:
-            raise ExperimentError(f"the framework must give {sorted(self.native)}, but gave {sorted(native)}")
-        value = kind.decode(native[name])
-        return dimension.value_at(int(value)) if isinstance(dimension, Stepped | Categorical) else value
 
 
 class ListTranslation:

@@ -138,7 +138,12 @@ def _parse(text: str, path: Path, needs: str) -> dict[str, Any]:
     except ExperimentError as error:
         raise ExperimentError(f"{path}: {error}") from error
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:  # a tag that its value does not fit
-        raise ExperimentError(f"{path}: not YAML: {_yaml_problem(error)}") from error
+        problem = " ".join(str(error).split())
+        if (mark := getattr(error, "problem_mark", None)) is not None:
+            problem = str(getattr(error, "problem", error))
+            way_out = next((f"; {text}" for words, text in _WAYS_OUT if words in problem), "")
+            problem = f"line {mark.line + 1}, column {mark.column + 1}: {problem}{way_out}"
+        raise ExperimentError(f"{path}: not YAML: {problem}") from error
     except RecursionError as error:
         raise ExperimentError(f"{path}: nested more than {MAX_DEPTH} deep; flatten it") from error
     if data is None:
@@ -163,15 +168,6 @@ def _check_values(data: Any) -> None:
             waiting.extend((item, depth + 1) for item in (value.values() if isinstance(value, dict) else value))
         elif not (value is None or isinstance(value, str | int | float)):
             raise ExperimentError(f"values must be text, numbers, true, false or null, but got {value!r}; put it in quotes")
-
-
-def _yaml_problem(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return " ".join(str(error).split())
-    problem = str(getattr(error, "problem", error))
-    way_out = next((f"; {text}" for words, text in _WAYS_OUT if words in problem), "")
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}{way_out}"
 
 
 def read_merged(path: Path) -> dict[str, Any]:
@@ -203,8 +199,11 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None, top: Path,
         raise ExperimentError(f"{includer}: include: {error}") from error
     _place_paths(data, path.parent, top)
     included = data.pop("include", None)
+    names = [included] if isinstance(included, str) else included
+    if included is not None and not (isinstance(names, list) and names and all(isinstance(name, str) and name for name in names)):
+        raise ExperimentError(f"{path}: include: must be a path or a list of paths, but got {included!r}")
     merged: dict[str, Any] = {}
-    for name in _paths(path, included):
+    for name in names or ():
         merged = _over(merged, _read(path.parent / name, (*above, here), path, top, read))
     return _over(merged, data)
 
@@ -255,12 +254,3 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_another(below: Mapping[str, Any], value: Mapping[str, Any], keys: Sequence[str] = ("name", "type")) -> bool:
     return any(key in below and key in value and below[key] != value[key] for key in keys)
-
-
-def _paths(path: Path, included: Any) -> list[str]:
-    if included is None:
-        return []
-    names = [included] if isinstance(included, str) else included
-    if not (isinstance(names, list) and names and all(isinstance(name, str) and name for name in names)):
-        raise ExperimentError(f"{path}: include: must be a path or a list of paths, but got {included!r}")
-    return names

@@ -173,8 +173,13 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
         return candidates
     chosen = set()
     for label in dict.fromkeys(run.label for run in candidates):
-        ranked = _ranked([run for run in candidates if run.label == label], bundle.records)
-        chosen |= {run.run_id for run in ranked[:runs]}
+        # The runs of one adapter, cheapest first, each group once before one comes twice.
+        costs = {run.run_id: _cost(bundle.records[run.run_id]) for run in candidates if run.label == label}
+        groups: dict[tuple[str, str], list[PlannedRun]] = defaultdict(list)
+        for run in sorted((run for run in candidates if run.label == label), key=lambda run: costs[run.run_id]):
+            groups[group_of(run)].append(run)
+        ranked = [(index, costs[run.run_id], run.run_id) for group in groups.values() for index, run in enumerate(group)]
+        chosen |= {run_id for _, _, run_id in sorted(ranked)[:runs]}
     return [run for run in candidates if run.run_id in chosen]
 
 
@@ -233,19 +238,6 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
         power=obeyed_power(bundle.plan.power)[0],
         accounting=bundle.plan.accounting,
     )
-
-
-def _ranked(runs: list[PlannedRun], records: Mapping[str, RunRecord]) -> list[PlannedRun]:
-    """Return the runs of one adapter, cheapest first, each group once before one comes twice."""
-    groups: dict[tuple[str, str], list[PlannedRun]] = defaultdict(list)
-    for run in sorted(runs, key=lambda run: _cost(records[run.run_id])):
-        groups[group_of(run)].append(run)
-    places = {run.run_id: index for group in groups.values() for index, run in enumerate(group)}
-
-    def rank(run: PlannedRun) -> tuple[int, float, str]:
-        return places[run.run_id], _cost(records[run.run_id]), run.run_id
-
-    return sorted(runs, key=rank)
 
 
 def _cost(record: RunRecord) -> float:

@@ -164,7 +164,14 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
     for group, members in groups.items():
         columns += _quality(request, group, members)
     answer, why = overall(columns, request.preflight.changed("identity"))
-    answer, why = _with_others(answer, why, request)
+    # What else differs may explain a difference, and a reader must know it anyway.
+    others = request.preflight.changed("numerics", "notice")
+    if answer is ReproductionAnswer.DIFFERENT and others:
+        text = f"what else differs: {'; '.join(others)}"
+        why = why.replace(UNEXPLAINED, text) if UNEXPLAINED in why else f"{why}; {text}"
+    elif answer is ReproductionAnswer.REPRODUCED and others:
+        names = [row.name for row in request.preflight.rows if row.level in ("numerics", "notice") and row.is_same is False]
+        why = f"{why}, though these are others here: {', '.join(names)}"
     bound = [column for column in columns if column.tolerance == "machine"]
     reproduction = Reproduction(
         request=request,
@@ -199,18 +206,6 @@ def _quality(
     ours = [replace(record, run_id=run.run_id) for run, record in members]
     where = request.names[members[0][0].run_id]
     return list(quality_columns(where.rpartition(" seed ")[0], theirs, ours))
-
-
-def _with_others(answer: ReproductionAnswer, why: str, request: ReproduceRequest) -> tuple[ReproductionAnswer, str]:
-    """Add what else differs between the bundle and here: it may explain a difference, and a reader must know it anyway."""
-    others = request.preflight.changed("numerics", "notice")
-    if answer is ReproductionAnswer.DIFFERENT and others:
-        text = f"what else differs: {'; '.join(others)}"
-        return answer, why.replace(UNEXPLAINED, text) if UNEXPLAINED in why else f"{why}; {text}"
-    if answer is ReproductionAnswer.REPRODUCED and others:
-        names = [row.name for row in request.preflight.rows if row.level in ("numerics", "notice") and row.is_same is False]
-        return answer, f"{why}, though these are others here: {', '.join(names)}"
-    return answer, why
 
 
 def _sampler(run: PlannedRun) -> str:

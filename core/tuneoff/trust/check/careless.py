@@ -35,22 +35,20 @@ def seen(configuration: Mapping[str, Any]) -> dict[str, Any]:
         "start method": multiprocessing.get_start_method(allow_none=True),
         "variable": os.environ.get("CARELESS"),
     }
-    return {"process": process, "configuration": configuration, "child": _child()}
+    child = ""  # or what went wrong with a process that was started
+    try:
+        started = multiprocessing.get_context("fork").Process(target=int)
+        started.start()
+        started.join(30)
+        if started.exitcode != 0:
+            child = f"it ended with {started.exitcode}"
+    except BaseException as error:  # an AssertionError, in the children of some frameworks
+        child = f"{type(error).__name__}: {error}"
+    return {"process": process, "configuration": configuration, "child": child}
 
 
 def _name(handler: Any) -> str:
     return getattr(handler, "__name__", None) or str(handler)
-
-
-def _child() -> str:
-    """Start a process and await its end; return what went wrong."""
-    try:
-        process = multiprocessing.get_context("fork").Process(target=int)
-        process.start()
-        process.join(30)
-        return "" if process.exitcode == 0 else f"it ended with {process.exitcode}"
-    except BaseException as error:  # an AssertionError, in the children of some frameworks
-        return f"{type(error).__name__}: {error}"
 
 
 def change(configuration: Mapping[str, Any]) -> None:

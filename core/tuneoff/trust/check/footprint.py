@@ -219,22 +219,19 @@ class OwnFolders:
 def own_folders(announce: Announce = lambda folder: None) -> Iterator[OwnFolders]:
     """Make them, with short paths (sockets: 107 bytes), announce them, and remove them."""
     with temporary_folder(announce, "tk") as base:
-        (base / "t").mkdir()
-        yield OwnFolders(temporary=str(base / "t"), home=str(base / "h"), inside=_make_home(base / "h", Path.home()))
-
-
-def _make_home(home: Path, real: Path) -> tuple[str, ...]:
-    home.mkdir()
-    inside = []
-    for path in _own_entries(real):
-        if path.name in LOOKED_INTO and path.is_dir():
-            inside.append(path.name)
-            (home / path.name).mkdir()
-            for entry in _own_entries(path):
-                (home / path.name / entry.name).symlink_to(entry)
-        else:
-            (home / path.name).symlink_to(path)
-    return tuple(inside)
+        temporary, home = base / "t", base / "h"
+        temporary.mkdir()
+        home.mkdir()
+        inside = []
+        for path in _own_entries(Path.home()):
+            if path.name in LOOKED_INTO and path.is_dir():
+                inside.append(path.name)
+                (home / path.name).mkdir()
+                for entry in _own_entries(path):
+                    (home / path.name / entry.name).symlink_to(entry)
+            else:
+                (home / path.name).symlink_to(path)
+        yield OwnFolders(temporary=str(temporary), home=str(home), inside=tuple(inside))
 
 
 def _own_entries(folder: Path) -> list[Path]:

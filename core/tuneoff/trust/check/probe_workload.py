@@ -154,19 +154,14 @@ class Probe(Workload):
                 time.sleep(3600)
         if act == "exit":
             os._exit(EXIT_CODE)
-        if act == "kill" or (act == "kill-once" and self._is_first()):
+        if act == "kill":
             kill_from_outside()
+        if act == "kill-once":
+            with contextlib.suppress(FileExistsError):  # a trial of this configuration came here before
+                (Path(self.options["notes"]) / f"{self._digest}.killed").touch(exist_ok=False)
+                kill_from_outside()
         if act == "memory":
             _exhaust_memory()
-
-    def _is_first(self) -> bool:
-        """Tell whether no trial of this configuration came here before."""
-        marker = Path(self.options["notes"]) / f"{self._digest}.killed"
-        try:
-            marker.touch(exist_ok=False)
-        except FileExistsError:
-            return False
-        return True
 
     def _scripted(self) -> dict[str, Any]:
         """Return the entry of the script that this configuration has taken, also where it is tried again."""

@@ -83,15 +83,12 @@ def tried_again(
             if again.is_good:
                 text = f"{again.text + '; ' if again.text else ''}{now}, passed; {before}"
             findings[number] = replace(first, verdict="passed" if again.is_good else "failed", text=text)
-        elif not first.is_good and not check.has_time_limit and (busy := _busy(check, evidence)):
-            findings[number] = replace(first, text=f"{first.text}; {busy}")
+        elif not first.is_good and not check.has_time_limit:
+            timed_out = [run for run in evidence.some(*check.reads) if run.stored is not None and run.stored.status == "timeout"]
+            if max((run.others_percent or 0.0 for run in timed_out), default=0.0) > LARGEST_SHARE:
+                busy = f"a run timed out while the machine was busy ({_others(timed_out)}): free it, and check again"
+                findings[number] = replace(first, text=f"{first.text}; {busy}")
     return findings
-
-
-def _busy(check: AdapterCheck, evidence: AdapterEvidence) -> str:
-    late = [run for run in evidence.some(*check.reads) if run.stored is not None and run.stored.status == "timeout"]
-    busy = max((run.others_percent or 0.0 for run in late), default=0.0) > LARGEST_SHARE
-    return f"a run timed out while the machine was busy ({_others(late)}): free it, and check again" if busy else ""
 
 
 def _others(runs: Iterable[FinishedRun]) -> str:

@@ -302,8 +302,13 @@ def _out_of_order(history: RunHistory) -> Iterator[Breach]:
         elif named is None:
             continue
         elif isinstance(event, schema.Stage):
+            # What it cannot know before: the last epoch of a trial that completed at once, else its first start.
+            trainings = list(named.trainings)
+            known = [training.start for training in trainings[:1]]
+            if len(trainings) == 1 and named.attempts[-1].outcome == "completed":
+                known = list(_epochs_of(named))[-1:] or known
             what = f"the framework was told of trial {event.trial}"
-            yield from _early(history, "told-early", moment, _latest_known(named), what, "it had that result")
+            yield from _early(history, "told-early", moment, known, what, "it had that result")
         elif isinstance(event, schema.StopDecided):
             epochs = [epoch for epoch in _epochs_of(named) if epoch.event.epoch == event.epoch]
             what = f"the stop of trial {event.trial} after epoch {event.epoch} was decided"
@@ -311,14 +316,6 @@ def _out_of_order(history: RunHistory) -> Iterator[Breach]:
         else:
             lasts = [training.end or training.last for training in named.trainings]
             yield from _early(history, "best-early", moment, lasts[-1:], f"trial {event.trial} was named best", "it ended")
-
-
-def _latest_known(trial: Trial) -> list[Moment]:
-    """Return what a framework cannot know before: the last epoch of a trial that completed at once, else its first start."""
-    trainings = list(trial.trainings)
-    if len(trainings) == 1 and trial.attempts[-1].outcome == "completed" and (epochs := list(_epochs_of(trial))):
-        return epochs[-1:]
-    return [training.start for training in trainings[:1]]
 
 
 def _epochs_of(trial: Trial) -> Iterator[Moment]:

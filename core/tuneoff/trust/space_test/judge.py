@@ -50,13 +50,29 @@ class SpaceJudgement:
         return test.p is not None and test.p <= self.threshold
 
 
+_DEPARTURES = {
+    "distribution": "the values do not follow core's distribution",
+    "ends": "the ends do not have their probability",
+    "independence": "the two depend on each other",
+}
+
+
 def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE) -> SpaceJudgement:
     """Return the verdict on what an adapter drew from `space`.
 
     Certain findings reject at once: a value outside, a translation that is wrong, a seed that is ignored. All p-values of the
     adapter are one family: its verdict does not depend on which others are tested beside it.
     """
-    findings = _certain(sample)
+    findings = []
+    if sample.failure is not None:
+        findings.append(_rejected("draws", sample.failure))
+    if sample.outside is not None:
+        findings.append(_rejected("bounds", f"the framework left the space: {sample.outside}"))
+    if sample.changed:
+        text = f"{sample.changed} trials got another configuration than the one that was handed over"
+        findings.append(_rejected("received", text))
+    for name, texts in (sample.mapping or {}).items():
+        findings += [_rejected("mapping", text, *((name,) if name != WHOLE else ())) for text in texts]
     notes = [sample.note] if sample.note else []
     if sample.mapping is None and sample.failure is None:
         notes.append(f"the mapping was not tested: {sample.mapping_text}")
@@ -69,7 +85,15 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
         findings += [*repeated, *beyond]
         tests = _tests(space, columns, outside, notes)
     threshold = rejection_threshold([test.p for test in tests if test.p is not None], rate)
-    findings += [_finding(test, space) for test in tests if test.p is not None and test.p <= threshold]
+    for test in tests:
+        if test.p is None or test.p > threshold:
+            continue
+        of = " and ".join(f"{name} ({describe(space.dimensions[name])})" for name in test.names)
+        text = f"{of}: {_DEPARTURES[test.kind]}: {test.method}, p = {test.p:.2g}"
+        if test.ends is not None:
+            (low, low_expected), (high, high_expected) = test.ends
+            text += f"; {low} draws at the low end ({low_expected:.0f} expected), {high} at the high end ({high_expected:.0f})"
+        findings.append(_rejected(test.kind, text, *test.names, p=test.p))
     return SpaceJudgement(
         verdict="failed" if sample.failure is not None else "rejected" if findings else "accepted",
         findings=tuple(findings),
@@ -102,20 +126,6 @@ def _tests(
         if name not in outside:
             tested[name] = dimension
     return tests + independence_tests(tested, columns)
-
-
-def _certain(sample: Sample) -> list[Finding]:
-    findings = []
-    if sample.failure is not None:
-        findings.append(_rejected("draws", sample.failure))
-    if sample.outside is not None:
-        findings.append(_rejected("bounds", f"the framework left the space: {sample.outside}"))
-    if sample.changed:
-        text = f"{sample.changed} trials got another configuration than the one that was handed over"
-        findings.append(_rejected("received", text))
-    for name, texts in (sample.mapping or {}).items():
-        findings += [_rejected("mapping", text, *((name,) if name != WHOLE else ())) for text in texts]
-    return findings
 
 
 def _columns(
@@ -180,20 +190,6 @@ def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list
 def _distinct(configurations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return each configuration once: copies are no further evidence on the distribution."""
     return list({_text(configuration): configuration for configuration in configurations}.values())
-
-
-def _finding(test: Test, space: SearchSpace) -> Finding:
-    what = {
-        "distribution": "the values do not follow core's distribution",
-        "ends": "the ends do not have their probability",
-        "independence": "the two depend on each other",
-    }[test.kind]
-    of = " and ".join(f"{name} ({describe(space.dimensions[name])})" for name in test.names)
-    text = f"{of}: {what}: {test.method}, p = {test.p:.2g}"
-    if test.ends is not None:
-        (low, low_expected), (high, high_expected) = test.ends
-        text += f"; {low} draws at the low end ({low_expected:.0f} expected), {high} at the high end ({high_expected:.0f})"
-    return _rejected(test.kind, text, *test.names, p=test.p)
 
 
 def _text(configuration: Mapping[str, Any]) -> str:

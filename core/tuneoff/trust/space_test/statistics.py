@@ -62,7 +62,14 @@ class ValuePlaces:
                 is_inside = dimension.contains(value) and canonical_json(value) == canonical_json(typed(dimension, value))
             except (TypeError, ValueError, TuneoffError):  # no JSON value
                 is_inside = False
-            self._ranks[key] = rank_of(dimension, value) if is_inside else None
+            if not is_inside:
+                self._ranks[key] = None
+            elif isinstance(dimension, Constant | Float):
+                self._ranks[key] = 0
+            elif isinstance(dimension, IntegerLog):
+                self._ranks[key] = int(value) - dimension.low
+            else:
+                self._ranks[key] = dimension.index_of(value)
         return self._ranks[key]
 
 
@@ -76,15 +83,6 @@ def unit_of(dimension: Float, value: float) -> float:
 def _log_ratio(value: float, low: float) -> float:
     """Return ln(value / low), above 0 for every value above `low`, however near."""
     return math.log1p((value - low) / low) if value < 2 * low else math.log(value) - math.log(low)
-
-
-def rank_of(dimension: Dimension, value: Any) -> int:
-    """Return the rank of a value of a finite dimension; of a constant it is 0."""
-    if isinstance(dimension, Constant | Float):
-        return 0
-    if isinstance(dimension, IntegerLog):
-        return int(value) - dimension.low
-    return dimension.index_of(value)
 
 
 def size_of(dimension: Dimension) -> int:
@@ -105,8 +103,13 @@ def cells(dimension: Dimension, least_share: float, most: int = MOST_CELLS) -> C
     """Return at most `most` cells, each with a probability of `least_share` or more: single values if they have that."""
     size = size_of(dimension)
     count = max(1, min(size, most, int(1.0 / least_share)))
-    single = size <= count
-    wanted = range(size) if single else sorted({_rank_at(dimension, index / count) for index in range(count)})
+    units = [index / count for index in range(count)]
+    if size <= count:
+        wanted = list(range(size))
+    elif isinstance(dimension, IntegerLog):  # the least rank with all of a unit below its end
+        wanted = sorted({dimension.from_unit(unit) - dimension.low for unit in units})
+    else:
+        wanted = sorted({min(int(unit * size), size - 1) for unit in units})
     starts = [0]
     for start in wanted[1:]:
         if share_below(dimension, start) - share_below(dimension, starts[-1]) >= least_share * (1 - 1e-9):
@@ -138,14 +141,6 @@ def _fewest(share: Any, size: int, least: float) -> int:
         else:
             low = middle + 1
     return low
-
-
-def _rank_at(dimension: Dimension, unit: float) -> int:
-    """Return the least rank with all of `unit` below its end."""
-    size = size_of(dimension)
-    if isinstance(dimension, IntegerLog):
-        return dimension.from_unit(unit) - dimension.low
-    return min(int(unit * size), size - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,31 +201,31 @@ def independence_tests(dimensions: Mapping[str, Dimension], columns: Mapping[str
     So a dimension with a wrong distribution of its own is not rejected here as well.
     """
     import numpy
-
-    codes = {name: numpy.asarray(_bins(dimension, columns[name])) for name, dimension in dimensions.items()}
-    return [_independence(first, second, codes[first], codes[second]) for first, second in combinations(codes, 2)]
-
-
-def _bins(dimension: Dimension, places: Sequence[float]) -> list[int]:
-    """Return a small number for each value: so few that each pair of numbers is expected often enough."""
-    most = max(2, min(MOST_BINS, int((len(places) / (2 * LEAST_EXPECTED)) ** 0.5)))
-    if is_continuous(dimension):
-        return [min(int(unit * most), most - 1) for unit in places]
-    into = cells(dimension, 0.5 / most, most)
-    return [into.index(rank) for rank in places]
-
-
-def _independence(first: str, second: str, codes: Any, others: Any) -> Test:
-    import numpy
     from scipy import stats
 
-    names = (first, second)
-    rows, columns = int(codes.max()) + 1, int(others.max()) + 1
-    table = numpy.bincount(codes * columns + others, minlength=rows * columns).reshape(rows, columns)  # (rows, columns)
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    if min(table.shape) < 2:
-        return Test(kind="independence", method="chi2", names=names, statistic=None, p=None, text="one of the two never varies")
-    return _test("independence", "chi2", names, stats.chi2_contingency(table, correction=False))
+    codes = {}  # of each dimension a small number for each value: so few that each pair of numbers is expected often enough
+    for name, dimension in dimensions.items():
+        places = columns[name]
+        most = max(2, min(MOST_BINS, int((len(places) / (2 * LEAST_EXPECTED)) ** 0.5)))
+        if is_continuous(dimension):
+            numbers = [min(int(unit * most), most - 1) for unit in places]
+        else:
+            into = cells(dimension, 0.5 / most, most)
+            numbers = [into.index(rank) for rank in places]
+        codes[name] = numpy.asarray(numbers)
+
+    tests = []
+    for names in combinations(codes, 2):
+        first, second = (codes[name] for name in names)
+        shape = (int(first.max()) + 1, int(second.max()) + 1)
+        table = numpy.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape)
+        table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+        if min(table.shape) < 2:
+            text = "one of the two never varies"
+            tests.append(Test(kind="independence", method="chi2", names=names, statistic=None, p=None, text=text))
+        else:
+            tests.append(_test("independence", "chi2", names, stats.chi2_contingency(table, correction=False)))
+    return tests
 
 
 def _goodness(kind: Kind, name: str, places: Sequence[float], into: Cells) -> Test:

@@ -85,25 +85,16 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
     ]
     findings.analysis_digest = anew["analysis_digest"]
     findings.accounting = plan.accounting if {"carbon", "prices"} <= plan.analysis.keys() else None
-    _check_frozen(plan, findings)
-    _check_places(plan, findings)
-    for difference in differences(dict(data), anew):
-        findings.add("plan", difference.path, difference.text, difference.stored, difference.recomputed)
 
-
-def _check_frozen(plan: Plan, findings: PlanFindings) -> None:
-    """Hold the meter, the intensity and the prices of the plan to what its analysis froze of them."""
-    settings = {"power": plan.power.to_json(), **frozen(plan.accounting)}
-    for name, value in settings.items():
+    # The meter, the intensity and the prices of the plan are what its analysis froze of them.
+    for name, value in {"power": plan.power.to_json(), **frozen(plan.accounting)}.items():
         if name in plan.analysis:
             for difference in differences(json.loads(json.dumps(value)), plan.analysis[name], name):
                 text = f"is {show(difference.stored)}, but its analysis froze {show(difference.recomputed)}"
                 what = f"accounting: {difference.path}" if name != "power" else difference.path
                 findings.add("plan", what, text, difference.stored, difference.recomputed)
 
-
-def _check_places(plan: Plan, findings: PlanFindings) -> None:
-    """Hold the block of each run to its seed, and the run that stands for it to the plan."""
+    # The block of each run is that of its seed, and the run that stands for it is run.
     seeds = plan.analysis.get("seeds")
     by_id = {run.run_id: run for run in plan.runs}
     for number, run in enumerate(plan.runs, start=1):
@@ -116,6 +107,9 @@ def _check_places(plan: Plan, findings: PlanFindings) -> None:
             if run.skip_reason is None or other is None or other.skip_reason is not None:
                 text = f"{run.same_as} stands for it, but {'it is not skipped' if run.skip_reason is None else 'is not run'}"
                 findings.add("plan", f"runs[#{number}].same_as", text)
+
+    for difference in differences(dict(data), anew):
+        findings.add("plan", difference.path, difference.text, difference.stored, difference.recomputed)
 
 
 def missing_runs(

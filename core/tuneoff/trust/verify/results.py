@@ -169,7 +169,14 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
             listed, verification.outcomes, {problem.where for problem in verification.plan_problems}
         )
     if os.path.lexists(results / EXPORT) and is_listed:
-        verification.export_problems += _exports(verification, [run.run_id for run in plan.runs])
+        if any(outcome.has_special_files for outcome in verification.outcomes):
+            verification.notes.append(f"{EXPORT}/ was not compared: an execution has a file that must not be opened")
+        else:
+            defective = sorted(
+                f"{outcome.run_id}/{outcome.execution_id}" for outcome in verification.outcomes if outcome.problems
+            )
+            run_ids = [run.run_id for run in plan.runs]
+            verification.export_problems += export_problems(results, run_ids, defective, verification.notes)
     if is_running:
         verification.notes.append("a tuneoff command works in this folder now: it is not complete")
     return verification
@@ -183,15 +190,6 @@ def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
         text = f"cannot be read: {error.strerror}"
         plan.problems.append(Problem(check="file", where=BEGUN, what="", text=text))
         return []
-
-
-def _exports(verification: Verification, run_ids: list[str]) -> list[Problem]:
-    """Hold the tables to the records where these are as they must be."""
-    if any(outcome.has_special_files for outcome in verification.outcomes):
-        verification.notes.append(f"{EXPORT}/ was not compared: an execution has a file that must not be opened")
-        return []
-    defective = sorted(f"{outcome.run_id}/{outcome.execution_id}" for outcome in verification.outcomes if outcome.problems)
-    return list(export_problems(verification.results, run_ids, defective, verification.notes))
 
 
 def _executions(results: Path, verification: Verification) -> Iterator[Path]:
