@@ -118,7 +118,15 @@ class Command(Workload):
         code = self._end()
         if code == 0 and epoch > 1:
             raise TrainingEnded
-        raise TrialFailedError(self._why_it_ended(code, epoch - 1))
+        assert self._reader is not None
+        self._reader.join(_GONE_SECONDS)
+        errors = self._errors.decode(errors="replace")
+        ended = f"the program ended with code {code} after epoch {epoch - 1}"
+        if code:
+            last = (last_shown(errors) or self._last)[-_WORDS:]
+            raise TrialFailedError(f"{ended}{last and f': {last}'}")
+        rule = f"an epoch is a line of its output with nothing but names and decimal numbers, as `{self.objective or 'loss'}=0.5`"
+        raise TrialFailedError(f"{ended}, but {rule}; {self._instead(errors)}; print such a line after each epoch")
 
     def validate(self) -> Mapping[str, float]:
         return self._metrics
@@ -171,17 +179,6 @@ class Command(Workload):
             while some := stream.read(2**16):
                 self._errors = (self._errors + some)[-_TAIL_BYTES:]
                 os.write(2, some)
-
-    def _why_it_ended(self, code: int, epochs: int) -> str:
-        assert self._reader is not None
-        self._reader.join(_GONE_SECONDS)
-        errors = self._errors.decode(errors="replace")
-        ended = f"the program ended with code {code} after epoch {epochs}"
-        if code:
-            last = (last_shown(errors) or self._last)[-_WORDS:]
-            return f"{ended}{last and f': {last}'}"
-        rule = f"an epoch is a line of its output with nothing but names and decimal numbers, as `{self.objective or 'loss'}=0.5`"
-        return f"{ended}, but {rule}; {self._instead(errors)}; print such a line after each epoch"
 
     def _instead(self, errors: str) -> str:
         """Return what the program printed in place of an epoch: the line that comes nearest to one, or else its last."""

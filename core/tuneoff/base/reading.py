@@ -111,11 +111,13 @@ def read(kind: Any, value: Any, *, exact: bool = False) -> Any:
 def _reader(hint: Any, exact: bool) -> Read:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _annotated(_reader(arguments[0], exact), arguments[1:])
+        return functools.partial(_annotated, _reader(arguments[0], exact), arguments[1:])
     if hint is Any:
         return lambda value: value
     if origin in (Union, UnionType):
-        return _union([member for member in arguments if member is not NoneType], NoneType in arguments, exact)
+        structures = [member for member in arguments if isinstance(member, type) and member not in (NoneType, *_RULES)]
+        others = [member for member in arguments if member is not NoneType and member not in structures]
+        return functools.partial(_union, structures, others, NoneType in arguments, exact)
     if origin is Literal:
         return functools.partial(_one_of, arguments)
     if origin in (list, tuple):
@@ -127,19 +129,16 @@ def _reader(hint: Any, exact: bool) -> Read:
     return functools.partial(_part, hint, exact)
 
 
-def _annotated(inner: Read, extras: Sequence[Any]) -> Read:
-    def read_annotated(value: Any) -> Any:
-        for extra in extras:
-            value = extra.change(value) if isinstance(extra, Written) else value
-        result = inner(value)
-        for extra in extras:
-            if isinstance(extra, msgspec.Meta) and (rule := _broken(extra, result)):
-                raise Refused(rule, value)
-            if callable(extra):
-                extra(result)
-        return result
-
-    return read_annotated
+def _annotated(inner: Read, extras: Sequence[Any], value: Any) -> Any:
+    for extra in extras:
+        value = extra.change(value) if isinstance(extra, Written) else value
+    result = inner(value)
+    for extra in extras:
+        if isinstance(extra, msgspec.Meta) and (rule := _broken(extra, result)):
+            raise Refused(rule, value)
+        if callable(extra):
+            extra(result)
+    return result
 
 
 def _broken(limits: msgspec.Meta, value: Any) -> str | None:
@@ -159,20 +158,14 @@ def _broken(limits: msgspec.Meta, value: Any) -> str | None:
     return f"must be {limits.description}" if limits.pattern and not re.fullmatch(limits.pattern, value) else None
 
 
-def _union(members: Sequence[Any], or_none: bool, exact: bool) -> Read:
-    parts = [member for member in members if isinstance(member, type) and member not in _RULES]
-    others = [member for member in members if member not in parts]
-
-    def read_member(value: Any) -> Any:
-        if value is None and or_none:
-            return None
-        if isinstance(value, str) and str in others:
-            return value
-        if others and not (parts and isinstance(value, dict)):
-            return _reader(others[-1], exact)(value)
-        return _reader(parts[0] if len(parts) == 1 else _tagged(parts, value), exact)(value)
-
-    return read_member
+def _union(structures: Sequence[Any], others: Sequence[Any], or_none: bool, exact: bool, value: Any) -> Any:
+    if value is None and or_none:
+        return None
+    if isinstance(value, str) and str in others:
+        return value
+    if others and not (structures and isinstance(value, dict)):
+        return _reader(others[-1], exact)(value)
+    return _reader(structures[0] if len(structures) == 1 else _tagged(structures, value), exact)(value)
 
 
 def _tagged(kinds: Sequence[Any], value: Any) -> Any:

@@ -16,7 +16,7 @@ from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
 from tuneoff.experiment import spec
 from tuneoff.experiment.load import MatrixFile, Variant
-from tuneoff.experiment.schema import AnchorsPart, DrawPart, ExperimentFile, ObjectivePart
+from tuneoff.experiment.schema import DrawPart, ExperimentFile, ObjectivePart
 from tuneoff.experiment.strategies import check_pruner, check_sampler, sample_distinct
 from tuneoff.workload import Workload
 
@@ -59,8 +59,13 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         most = _most(sampler.name, space, fixed)
     with at("objective"):
         objective = _objective(file.objective, workload_type)
-    with at("anchors"):
-        _check_anchors(file.anchors, objective)
+    anchors = file.anchors
+    with at("anchors"):  # the wrong way round regret would call the worse adapter the better one
+        if anchors is not None and (anchors.best_known > anchors.random_search) != (objective.mode == "max"):
+            raise ExperimentError(
+                f"best_known must be better than random_search, but the {objective.mode} of {objective.metric!r} is better, and "
+                f"got best_known={anchors.best_known} and random_search={anchors.random_search}; exchange them"
+            )
     with at("budget.trials"):
         trials = _trials(file.budget.trials, sampler.name, most)
     return spec.ExperimentSpec(
@@ -150,16 +155,6 @@ def _objective(part: ObjectivePart, workload: type[Workload]) -> spec.Objective:
     if part.mode is not None and part.mode != mode:
         raise ExperimentError(f"mode: {metric!r} is better at its {mode}, but got mode={part.mode!r}; leave `mode` out")
     return spec.Objective(metric=metric, mode=mode, threshold=part.threshold)
-
-
-def _check_anchors(anchors: AnchorsPart | None, objective: spec.Objective) -> None:
-    """Refuse anchors the wrong way round: regret would call the worse adapter the better one."""
-    if anchors is None or (anchors.best_known > anchors.random_search) == (objective.mode == "max"):
-        return
-    raise ExperimentError(
-        f"best_known must be better than random_search, but the {objective.mode} of {objective.metric!r} is better, and got "
-        f"best_known={anchors.best_known} and random_search={anchors.random_search}; exchange them"
-    )
 
 
 def _configurations(file: ExperimentFile, space: SearchSpace) -> Configurations:

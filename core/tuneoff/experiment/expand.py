@@ -101,7 +101,13 @@ def entries(file: MatrixFile) -> list[Entry]:
             options=part.options,
         )
         expanded.append(replace(entry, replicate=sum(1 for other in expanded if _kind(other) == _kind(entry))))
-    return [replace(entry, distinguishing=_distinguishing(entry, expanded)) for entry in expanded]
+    result = []
+    for entry in expanded:  # with the options by which the entries of one adapter and platform differ
+        alike = [other.defining for other in expanded if (other.name, other.platform) == (entry.name, entry.platform)]
+        names = {name for options in alike for name in options}
+        differing = (name for name in names if len({canonical_json([name in other, other.get(name)]) for other in alike}) > 1)
+        result.append(replace(entry, distinguishing=frozenset(differing)))
+    return result
 
 
 def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
@@ -160,13 +166,6 @@ def _run_spec(experiment: ExperimentSpec, entry: Entry, file: ExperimentFile, se
         local_options=tuple(sorted(set(entry.options) & entry.adapter.local_options)),
         reports="every_epoch" if file.reports == "every_epoch" else needed,
     )
-
-
-def _distinguishing(entry: Entry, entries: Sequence[Entry]) -> frozenset[str]:
-    """Return the options by which the entries of one adapter and platform differ."""
-    alike = [other.defining for other in entries if (other.name, other.platform) == (entry.name, entry.platform)]
-    names = {name for options in alike for name in options}
-    return frozenset(name for name in names if len({canonical_json([name in other, other.get(name)]) for other in alike}) > 1)
 
 
 def _kind(entry: Entry) -> str:

@@ -176,9 +176,20 @@ def digits_files() -> dict[Role, bytes]:
         MissingPackageError: scikit-learn is not installed.
         DataError: its data file is missing or is not the known one.
     """
-    path = _bundled_file()
+    spec = importlib.util.find_spec("sklearn")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingPackageError(f"dataset 'digits' needs the scikit-learn package; run: {install_command('scikit-learn')}")
+    path = Path(spec.submodule_search_locations[0]) / "datasets" / "data" / "digits.csv.gz"
+    if not path.is_file():
+        raise DataError(f"{path}: scikit-learn's digits are missing; reinstall it: pip install --force-reinstall scikit-learn")
     images, labels = _parse(read_bytes(path), path)
-    test = test_indices(labels)
+
+    # The test part: 30 images of each class, those whose salted index has the smallest SHA-256.
+    rank = {index: hashlib.sha256(f"{_SALT} {index}".encode()).digest() for index in range(len(labels))}
+    test: set[int] = set()
+    for digit in sorted(set(labels)):
+        members = [index for index, label in enumerate(labels) if label == digit]
+        test.update(sorted(members, key=rank.__getitem__)[:TEST_DIGITS_PER_CLASS])
 
     def part(indices: list[int]) -> tuple[bytes, bytes]:
         pixels = b"".join(images[index] for index in indices)
@@ -193,16 +204,6 @@ def digits_files() -> dict[Role, bytes]:
         "test_images": test_images,
         "test_labels": test_labels,
     }
-
-
-def test_indices(labels: list[int]) -> set[int]:
-    """Return the test part: 30 images of each class, those whose salted index has the smallest SHA-256."""
-    rank = {index: hashlib.sha256(f"{_SALT} {index}".encode()).digest() for index in range(len(labels))}
-    chosen: set[int] = set()
-    for digit in sorted(set(labels)):
-        members = [index for index, label in enumerate(labels) if label == digit]
-        chosen.update(sorted(members, key=rank.__getitem__)[:TEST_DIGITS_PER_CLASS])
-    return chosen
 
 
 def download(dataset: Dataset, target: Path, timeout_seconds: float = DOWNLOAD_TIMEOUT_SECONDS) -> Path:
@@ -261,16 +262,6 @@ def _find(folder: Path, file: DataFile) -> Path | None:
         if (folder / name).is_file():
             return folder / name
     return None
-
-
-def _bundled_file() -> Path:
-    spec = importlib.util.find_spec("sklearn")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingPackageError(f"dataset 'digits' needs the scikit-learn package; run: {install_command('scikit-learn')}")
-    path = Path(spec.submodule_search_locations[0]) / "datasets" / "data" / "digits.csv.gz"
-    if not path.is_file():
-        raise DataError(f"{path}: scikit-learn's digits are missing; reinstall it: pip install --force-reinstall scikit-learn")
-    return path
 
 
 def _parse(content: bytes, path: Path) -> tuple[list[bytes], list[int]]:

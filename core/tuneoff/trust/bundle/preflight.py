@@ -25,7 +25,7 @@ from tuneoff.judge.comparison.environments import (
 )
 from tuneoff.record.environment import capture
 from tuneoff.record.run_record import RunRecord
-from tuneoff.run.provenance import Provenance, prepare
+from tuneoff.run.provenance import prepare
 from tuneoff.trust.bundle.foreign import adapter_of, refuse_workload, workload_of
 from tuneoff.trust.bundle.opened import Bundle
 
@@ -127,31 +127,24 @@ def _workload_rows(workload: WorkloadSpec, records: Sequence[RunRecord], no_data
         provenance = prepare(replace(workload, target=registry.installed("workload", workload.name).target))
     except TuneoffError as error:
         no_data[workload_key(workload)] = text = " ".join(str(error).split())
-        recorded = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(_data(records).items()))
-        return [environment_row(f"data of {workload.name}", "identity", recorded or "no files", text)]
-    rows = _data_rows(workload, records, provenance)
-    codes = {(record.environment.get("workload") or {}).get("sha256") for record in records} - {None}
-    here = provenance.code.get("sha256")
-    if codes and here is not None:
-        recorded = ", ".join(sorted(str(code)[:12] for code in codes))
-        rows.append(environment_row(f"code of {workload.name}", "notice", recorded, str(here)[:12]))
-    return rows
-
-
-def _data_rows(workload: WorkloadSpec, records: Sequence[RunRecord], provenance: Provenance) -> list[EnvironmentRow]:
+        digests = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(_data(records).items()))
+        return [environment_row(f"data of {workload.name}", "identity", digests or "no files", text)]
     recorded, here = _data(records), dict(provenance.data.sha256)
-    name = f"data of {workload.name}"
-    if not recorded and not here:
-        return [environment_row(name, "identity", "no files", "no files")]
+    files = sorted({*recorded, *here})
     rows = []
-    for file in sorted({*recorded, *here}):
+    for file in files:
         if recorded.get(file) != here.get(file):
             texts = [f"SHA-256 {digests[file][:12]}" if file in digests else "no such file" for digests in (recorded, here)]
             rows.append(environment_row(f"data file {file}", "identity", *texts, is_wrong=True))
-    same = len({*recorded, *here}) - len(rows)
-    if same:
-        text = f"{provenance.data.name} {provenance.data.version}, {same} files"
-        rows.insert(0, environment_row(name, "identity", text, text))
+    same = len(files) - len(rows)
+    if same or not files:
+        text = f"{provenance.data.name} {provenance.data.version}, {same} files" if files else "no files"
+        rows.insert(0, environment_row(f"data of {workload.name}", "identity", text, text))
+    codes = {(record.environment.get("workload") or {}).get("sha256") for record in records} - {None}
+    code = provenance.code.get("sha256")
+    if codes and code is not None:
+        texts = [", ".join(sorted(str(each)[:12] for each in codes)), str(code)[:12]]
+        rows.append(environment_row(f"code of {workload.name}", "notice", *texts))
     return rows
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy, run_spec_from_json
@@ -83,7 +83,12 @@ def _requests(spec: RunSpec, capabilities: Capabilities) -> Iterator[tuple[str, 
     yield _ADAPTER_OPTIONS, f"option {UNKNOWN!r}", replace(spec, options={**spec.options, UNKNOWN: 1})
     for name, offer in capabilities.samplers.items():
         if offer.support is Support.YES:
-            for option, value in _wrong(offer):
+            wrong: dict[str, object] = {UNKNOWN: 1}
+            for option, rule in offer.options.items():
+                low = rule.least if rule.least is not None else rule.above
+                beyond = low - 1 if low is not None else rule.most + 1 if rule.most is not None else None
+                wrong[option] = "not a value of any option" if beyond is None else beyond
+            for option, value in wrong.items():
                 changed = replace(experiment, sampler=Strategy(name=name, options={option: value}))
                 yield _SAMPLER_OPTIONS, f"sampler {name!r} with {option}={value!r}", replace(spec, experiment=changed)
 
@@ -92,14 +97,6 @@ def _is_offered(offers: object, name: str) -> bool:
     """Tell by what the mapping lists, whatever its `get` says."""
     listed = dict(offers.items())  # type: ignore[attr-defined]
     return name in listed and listed[name].support is Support.YES
-
-
-def _wrong(offer: Offer) -> Iterator[tuple[str, object]]:
-    yield UNKNOWN, 1
-    for name, option in offer.options.items():
-        low = option.least if option.least is not None else option.above
-        beyond = low - 1 if low is not None else option.most + 1 if option.most is not None else None
-        yield name, "not a value of any option" if beyond is None else beyond
 
 
 def _answer(family: str, request: str, refuse: Callable[..., Any], *about: object) -> RequestAnswer:

@@ -66,7 +66,15 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
             yield Breach("too-many-retries", text, seen, seen[:1])
         if before is not None:
             yield from _after(trial, before, attempt)
-        yield from _of_attempt(name, attempt, seen)
+        if len(attempt.submitted) > 1:
+            count = counted(len(attempt.submitted), "time")
+            yield Breach("handed-out-twice", f"{name} was handed out {count}", seen, attempt.submitted[1:])
+        starts = [training.start for training in attempt.trainings]
+        if starts and not attempt.submitted:
+            yield Breach("never-handed-out", f"{name} was started, but never handed out", seen, starts)
+        if attempt.strays:
+            text = f"a process wrote of {name}, but never started it"
+            yield Breach("never-started", text, [*seen, *attempt.strays], attempt.strays)
         is_cut = is_limited and not attempt.trainings
         if is_done and attempt is trial.attempts[-1] and attempt.end is None and not is_cut:
             yield from _open(name, attempt, seen, planned)
@@ -96,18 +104,6 @@ def _after(trial: Trial, before: AttemptHistory, attempt: AttemptHistory) -> Ite
     elif before.end is None:
         text = f"attempt {attempt.number} of trial {trial.name} was begun, though nobody saw the end of attempt {before.number}"
         yield Breach("retried-without-end", text, seen, begun)
-
-
-def _of_attempt(name: str, attempt: AttemptHistory, seen: list[Moment]) -> Iterator[Breach]:
-    if len(attempt.submitted) > 1:
-        count = counted(len(attempt.submitted), "time")
-        yield Breach("handed-out-twice", f"{name} was handed out {count}", seen, attempt.submitted[1:])
-    starts = [training.start for training in attempt.trainings]
-    if starts and not attempt.submitted:
-        yield Breach("never-handed-out", f"{name} was started, but never handed out", seen, starts)
-    if attempt.strays:
-        text = f"a process wrote of {name}, but never started it"
-        yield Breach("never-started", text, [*seen, *attempt.strays], attempt.strays)
 
 
 def _open(name: str, attempt: AttemptHistory, seen: list[Moment], planned: int) -> Iterator[Breach]:

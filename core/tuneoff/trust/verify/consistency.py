@@ -84,7 +84,22 @@ def clock_faults(lives: Sequence[Life], record: RunRecord, samples: Samples | No
     undeployed_ns = undeploy.ended_ns if undeploy is not None else None  # since the run's start
     start_ns = record.clock.start_monotonic_ns
     yield from _outside_the_run(lives, start_ns, undeployed_ns, record.clock_uncertainty_ns)
-    yield from _samples_outside(lives, start_ns, undeployed_ns, samples)
+
+    # The samples lie in the run too.
+    if samples is None or not lives:
+        return
+    times = [sample.t for sample in samples.usage]
+    times += [t for series in samples.power.values() for t in (*series.times[:1], *series.times[-1:])]
+    if not times:
+        return
+    begin = min(life.process.t for life in lives) - start_ns - GRACE_NS
+    early = begin - min(times)
+    if early > 0:
+        yield Fault(SAMPLES, f"it has a sample {(early + GRACE_NS) / 1e9:.3f} s before the run")
+    if undeployed_ns is not None:
+        last = max(undeployed_ns, *(life.last - start_ns for life in lives)) + GRACE_NS
+        if max(times) > last:
+            yield Fault(SAMPLES, f"it has a sample {(max(times) - last + GRACE_NS) / 1e9:.3f} s after the run")
 
 
 def _disagreeing(lives: Sequence[Life], samples: Samples | None) -> Iterator[Fault]:
@@ -144,23 +159,6 @@ def _outside_the_run(lives: Sequence[Life], start_ns: int, undeployed_ns: int | 
             yield Fault(life.file, f"it has an event {early / 1e9:.3f} s before the run")
         if end is not None and life.last + offset - end > slack:
             yield Fault(life.file, f"it has an event {(life.last + offset - end + GRACE_NS) / 1e9:.3f} s after the run")
-
-
-def _samples_outside(lives: Sequence[Life], start_ns: int, undeployed_ns: int | None, samples: Samples | None) -> Iterator[Fault]:
-    if samples is None or not lives:
-        return
-    times = [sample.t for sample in samples.usage]
-    times += [t for series in samples.power.values() for t in (*series.times[:1], *series.times[-1:])]
-    if not times:
-        return
-    begin = min(life.process.t for life in lives) - start_ns - GRACE_NS
-    early = begin - min(times)
-    if early > 0:
-        yield Fault(SAMPLES, f"it has a sample {(early + GRACE_NS) / 1e9:.3f} s before the run")
-    if undeployed_ns is not None:
-        last = max(undeployed_ns, *(life.last - start_ns for life in lives)) + GRACE_NS
-        if max(times) > last:
-            yield Fault(SAMPLES, f"it has a sample {(max(times) - last + GRACE_NS) / 1e9:.3f} s after the run")
 
 
 def _boot(anchor: Process | Header) -> str:

@@ -90,7 +90,17 @@ def _verify(folder: Path, expected: PlanExpectation, outcome: VerifiedExecution)
     if samples is not None:
         outcome.samples = samples.power_samples + len(samples.usage)
     _compare(folder, key_of(content), record, outcome)
-    _check_times(log, derived, outcome)
+    for gap in log.statistics.gaps:
+        what = "events are missing before" if gap.actual > gap.expected else "events stand twice or in another order at"
+        text = f"{what} line {gap.line}: expected seq {gap.expected}, found {gap.actual}"
+        outcome.add("file", f"{EVENTS}/{gap.file}", text)
+    for life in log.lives:
+        if life.process.execution_id != outcome.execution_id:
+            outcome.add("file", life.file, f"it is of execution {life.process.execution_id}")
+    if samples is not None and samples.header.execution_id != outcome.execution_id:
+        outcome.add("file", SAMPLES, f"it is of execution {samples.header.execution_id}")
+    if record.clock is not None:
+        outcome.add_all("clock", clock_faults(log.lives, record, samples))
     outcome.add_all("file", _test_files(folder, record))
     outcome.add_all("file", _checkpoint(folder, record))
     for broken in check_run(folder, record):
@@ -208,19 +218,3 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
     else:
         if digest != record.test.checkpoint_sha256:
             yield Fault(name, f"its SHA-256 is {digest[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
-
-
-def _check_times(log: WatchedLog, derived: Derived, outcome: VerifiedExecution) -> None:
-    record, gaps = derived.record, log.statistics.gaps
-    for gap in gaps:
-        what = "events are missing before" if gap.actual > gap.expected else "events stand twice or in another order at"
-        text = f"{what} line {gap.line}: expected seq {gap.expected}, found {gap.actual}"
-        outcome.add("file", f"{EVENTS}/{gap.file}", text)
-    for life in log.lives:
-        if life.process.execution_id != outcome.execution_id:
-            outcome.add("file", life.file, f"it is of execution {life.process.execution_id}")
-    samples = derived.evidence.samples
-    if samples is not None and samples.header.execution_id != outcome.execution_id:
-        outcome.add("file", SAMPLES, f"it is of execution {samples.header.execution_id}")
-    if record.clock is not None:
-        outcome.add_all("clock", clock_faults(log.lives, record, samples))

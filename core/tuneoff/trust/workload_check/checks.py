@@ -100,7 +100,10 @@ def check_workload(experiment: ExperimentSpec, name: str, checks: Sequence[Workl
 
 def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path, tell: Tell) -> None:
     epochs = min(EPOCHS, evidence.planned)
-    configurations = _two(experiment)
+    generator = random.Random(0)
+    first = draw(experiment.search_space, generator)
+    drawn = (draw(experiment.search_space, generator) for _ in range(100))
+    configurations = [first, next((configuration for configuration in drawn if configuration != first), first)]  # or twice
     training, other = ({"configuration": configuration, "epochs": epochs} for configuration in configurations)
     trained, cut = str(folder / TRAINED), str(folder / CUT)
 
@@ -167,14 +170,6 @@ def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path, t
         long = f"took longer than {seconds:g} s"
         evidence.problem = f"the training {long if end.code is None else end.text}"
     return answer
-
-
-def _two(experiment: ExperimentSpec) -> list[dict[str, Any]]:
-    """Return two configurations, the same one twice where the space has no other."""
-    generator = random.Random(0)
-    first = draw(experiment.search_space, generator)
-    others = (draw(experiment.search_space, generator) for _ in range(100))
-    return [first, next((configuration for configuration in others if configuration != first), first)]
 
 
 def _written(folder: Path) -> dict[Path, int]:
