@@ -174,13 +174,12 @@ def framework_status(adapter: str, capabilities: Capabilities) -> PackageStatus:
         return PackageStatus(state="broken", version=version or "", text=text)
     if version is None:  # a source tree on the path: there is nothing to compare
         return PackageStatus(state="ready", version="unknown")
-    wanted = _wanted(capabilities)
-    if capabilities.minimum_version and release(version) < release(capabilities.minimum_version):
-        text = f"adapter {adapter!r} needs {wanted}, but {version} is installed; run: {command}"
-        return PackageStatus(state="too old", version=version, text=text)
-    if capabilities.below_version and release(version) >= release(capabilities.below_version):
-        text = f"adapter {adapter!r} needs {wanted}, but {version} is installed; run: {command}"
-        return PackageStatus(state="too new", version=version, text=text)
+    least, below = capabilities.minimum_version, capabilities.below_version
+    is_old = bool(least) and release(version) < release(least)
+    if is_old or (below and release(version) >= release(below)):
+        wanted = ", ".join(f"{sign} {bound}" for sign, bound in ((">=", least), ("<", below)) if bound)
+        text = f"adapter {adapter!r} needs {capabilities.package} {wanted}, but {version} is installed; run: {command}"
+        return PackageStatus(state="too old" if is_old else "too new", version=version, text=text)
     return PackageStatus(state="ready", version=version)
 
 
@@ -204,10 +203,3 @@ def import_framework(adapter: str, capabilities: Capabilities) -> ModuleType:
             f"{capabilities.package} {status.version} is installed, but importing {capabilities.module!r} fails: {cause}; "
             f"run: {install_command(capabilities.install or capabilities.package)}"
         ) from error
-
-
-def _wanted(capabilities: Capabilities) -> str:
-    bounds = [
-        f"{sign} {bound}" for sign, bound in ((">=", capabilities.minimum_version), ("<", capabilities.below_version)) if bound
-    ]
-    return f"{capabilities.package} {', '.join(bounds)}"

@@ -89,7 +89,7 @@ def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0
 
     ordered = np.sort(checked(values))
     n = ordered.size
-    estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
+    estimate = middle(ordered.tolist())
     if n == 1:
         low, high, method = -math.inf, math.inf, "median of one value: no interval"
     elif depth(n, confidence) == 0:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tuneoff.judge.stats import signed_rank
-from tuneoff.judge.stats.location import Interval, checked, coverage, depth, midpoint
+from tuneoff.judge.stats.location import Interval, checked, coverage, depth, middle
 
 if TYPE_CHECKING:
     from tuneoff.judge.stats.location import Floats
@@ -125,7 +125,7 @@ def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
 
     ordered = np.sort(differences)
     n = ordered.size
-    estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
+    estimate = middle(ordered.tolist())
     k = depth(n, 1 - alpha)
     low, high = (float(ordered[k - 1]), float(ordered[n - k])) if k else (-math.inf, math.inf)
     against = min(int((ordered <= 0).sum()), int((ordered >= 0).sum()))
