@@ -24,7 +24,7 @@ from tuneoff.measure.waste import POLICIES, Policy, wasted_attempts
 from tuneoff.record.metric_value import weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
-from tuneoff.tell.frames.columns import CHARGED
+from tuneoff.tell.frames.columns import CHARGED, DECLARED_COLUMNS, METRIC_COLUMNS, RUN_COLUMNS, TRIAL_COLUMNS, Columns
 
 Row = dict[str, Any]
 AMOUNTS = {"energy": "energy_joules", "carbon": "co2e_g", "cost": "cost_usd"}  # metrics of steps, by their column
@@ -123,31 +123,22 @@ def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, Row]) ->
     planned = run.run_spec().experiment.budget.epochs_per_trial
     for trial in run.trials:
         first, last = (trial.attempts[0], trial.attempts[-1]) if trial.attempts else (None, None)
-        yield {
-            **keys,
-            "trial": trial.trial,
-            "framework_id": trial.framework_id,
-            "state": trial.state,
-            "cause": trial.cause,
-            "charged": trial.charged,
-            "attempts": len(trial.attempts),
-            "slot": last.slot if last is not None else None,
-            "configuration": canonical_json(dict(trial.configuration)),
-            "digest": trial.digest,
-            "value": trial.value,
-            "value_epoch": trial.value_epoch,
-            "stop_epoch": trial.stop_epoch,
-            "epochs_trained": trial.epochs_trained,
-            "ended_early": trial.ended_early(planned),
-            "submitted_seconds": _seconds(first.submitted_ns if first is not None else None),
-            "started_seconds": _seconds(first.started_ns if first is not None else None),
-            "ended_seconds": _seconds(last.ended_ns if last is not None else None),
-            "cpu_seconds": _seconds(_cpu_ns(trial)),
-            "peak_rss_bytes": max(
-                (attempt.peak_rss_bytes for attempt in trial.attempts if attempt.peak_rss_bytes is not None), default=None
-            ),
+        peaks = [attempt.peak_rss_bytes for attempt in trial.attempts if attempt.peak_rss_bytes is not None]
+        yield _row(
+            TRIAL_COLUMNS,
+            keys,
+            trial,
+            attempts=len(trial.attempts),
+            slot=last.slot if last is not None else None,
+            configuration=canonical_json(dict(trial.configuration)),
+            ended_early=trial.ended_early(planned),
+            submitted_seconds=_seconds(first.submitted_ns if first is not None else None),
+            started_seconds=_seconds(first.started_ns if first is not None else None),
+            ended_seconds=_seconds(last.ended_ns if last is not None else None),
+            cpu_seconds=_seconds(_cpu_ns(trial)),
+            peak_rss_bytes=max(peaks, default=None),
             **charges.get(trial.trial, dict.fromkeys(CHARGED)),
-        }
+        )
 
 
 def epoch_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
@@ -176,17 +167,8 @@ def metric_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
     """Yield one row per metric of the run: a count is an integer, a missing value has its reason."""
     keys = _keys(run, is_selected)
     for name, metric in run.metrics.items():
-        yield {
-            **keys,
-            "name": name,
-            "value": _count(metric.value) if metric.unit == "count" else metric.value,
-            "unit": metric.unit,
-            "kind": metric.kind,
-            "source": metric.source,
-            "n_samples": metric.n_samples,
-            "coverage": metric.coverage,
-            "reason_if_null": metric.reason_if_null,
-        }
+        value = _count(metric.value) if metric.unit == "count" else metric.value
+        yield _row(METRIC_COLUMNS, keys, metric, name=name, value=value)
 
 
 def step_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
@@ -209,38 +191,34 @@ def declared_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
     """Yield one row per declared variable: what was declared and found as JSON, `agrees` is null where nothing can tell."""
     keys = _keys(run, is_selected)
     for variable in run.declared:
-        yield {
-            **keys,
-            "symbol": variable.symbol,
-            "variable": variable.name,
-            "declared": canonical_json(variable.declared),
-            "found": canonical_json(variable.found),
-            "unit": variable.unit,
-            "agrees": variable.agrees,
-            "how": variable.how,
-        }
+        declared, found = canonical_json(variable.declared), canonical_json(variable.found)
+        yield _row(DECLARED_COLUMNS, keys, variable, variable=variable.name, declared=declared, found=found)
 
 
 def run_row(run: RunRecord, is_selected: bool) -> Row:
     """Return the row of an execution."""
     spec = run.run_spec()
     experiment = spec.experiment
-    return {
-        **_keys(run, is_selected),
-        "platform": spec.platform,
-        "workload": experiment.workload.name,
-        "replicate": spec.replicate,
-        "variant": canonical_json(dict(experiment.variant)),
-        "metric": experiment.objective.metric,
-        "mode": experiment.objective.mode,
-        "status": run.status,
-        "reason": run.reason,
-        "charged": run.charged,
-        "cpu_limit": cpu_limit(run),
-        "flags": ",".join(dict.fromkeys(flag.name for flag in run.flags)) or None,
-        "started_at": run.started_at,
-        "best_trial": run.best.trial if run.best is not None else None,
-    }
+    return _row(
+        RUN_COLUMNS,
+        _keys(run, is_selected),
+        run,
+        platform=spec.platform,
+        workload=experiment.workload.name,
+        replicate=spec.replicate,
+        variant=canonical_json(dict(experiment.variant)),
+        metric=experiment.objective.metric,
+        mode=experiment.objective.mode,
+        cpu_limit=cpu_limit(run),
+        flags=",".join(dict.fromkeys(flag.name for flag in run.flags)) or None,
+        best_trial=run.best.trial if run.best is not None else None,
+    )
+
+
+def _row(columns: Columns, keys: Row, record: object, **values: Any) -> Row:
+    """Return a row: of each column the run's key, one of `values`, else what the record has under that name."""
+    values = keys | values
+    return {name: values[name] if name in values else getattr(record, name) for name in columns}
 
 
 def _keys(run: RunRecord, is_selected: bool) -> Row:
