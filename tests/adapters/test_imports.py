@@ -43,8 +43,8 @@ def test_nothing_is_imported_that_is_not_needed_yet(modules: str, heavy: set[str
 SERIAL = "tuneoff_adapters.serial:SerialAdapter"
 OPTUNA = "tuneoff_adapters.optuna.adapter:OptunaAdapter"
 OF_OPTUNA = (
-    *("", ".note", ".plan", ".pruners", ".search", ".server_errors", ".study"),
-    ".worker",
+    *("", ".plan", ".pruners", ".search", ".server_errors", ".study"),
+    *(".worker", ".worker_state"),
 )
 
 

@@ -113,7 +113,7 @@ class KatibAdapter(ClusterAdapter):
 
         follower = self._follower
         assert follower is not None
-        result = optimum(follower.experiment, follower.book.outcomes(), self.context.spec.experiment.objective, OBJECTIVE)
+        result = optimum(follower.experiment, follower.ledger.outcomes(), self.context.spec.experiment.objective, OBJECTIVE)
         if result is None:
             return None
         if result.note is not None:

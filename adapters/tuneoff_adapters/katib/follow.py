@@ -11,7 +11,7 @@ from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.katib.trial_ledger import Book, FollowedTrial
+from tuneoff_adapters.katib.trial_ledger import FollowedTrial, TrialLedger
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import ClusterView, PodObstacle, obstacles, trial_of
 from tuneoff_adapters.kubernetes.endings import PodEnding
@@ -32,7 +32,7 @@ class Follower(PodFollower[FollowedTrial]):
         self._plan = plan
         seconds = context.spec.experiment.budget.wall_clock_seconds
         self._wall_clock_ns = None if seconds is None else int(seconds * clock.NANOSECONDS)
-        self.book = Book(context, plan)
+        self.ledger = TrialLedger(context, plan)
         self.experiment: Object | None = None  # as last seen
         self._refused: set[str] = set()  # trials that are not to be trained
         self._awaited: set[str] = set()  # of them those in whose place another one is asked for, which Katib has not taken in
@@ -72,17 +72,17 @@ class Follower(PodFollower[FollowedTrial]):
         while not self._finished.wait(LOOK_SECONDS):
             pass
         self._raise_if_broken()
-        missing = self._plan.trials - len(self.book.trials)
-        if self.book.repeated and missing > 0 and not self._is_cut:
+        missing = self._plan.trials - len(self.ledger.trials)
+        if self.ledger.repeated and missing > 0 and not self._is_cut:
             raise InfrastructureError(
-                f"Katib must give each of {self._plan.trials} configurations, but gave {len(self.book.repeated)} again and "
+                f"Katib must give each of {self._plan.trials} configurations, but gave {len(self.ledger.repeated)} again and "
                 f"{missing} never ({self._no_more or 'it ended before one more was asked for'}): its controller loses answers of "
                 "the suggestion service; run it again (--resume)"
             )
-        for trial in self.book:
+        for trial in self.ledger:
             if trial.disagreement is not None:
                 self._context.flag(*trial.disagreement)
-        waited = sum(trial.had_to_wait for trial in self.book)
+        waited = sum(trial.had_to_wait for trial in self.ledger)
         if waited:
             text = f"{waited} pods had to wait for room in the cluster: at times fewer ran than {self._plan.parallel} workers"
             self._context.flag("pods_waited", text)
@@ -106,7 +106,7 @@ class Follower(PodFollower[FollowedTrial]):
         try:
             while not self._is_over(is_quiet=not self._step()):
                 pass
-            self.book.close(clock.monotonic_ns(), is_cut=self._is_cut)
+            self.ledger.close(clock.monotonic_ns(), is_cut=self._is_cut)
         except Exception as error:  # the main thread raises it: a thread that is gone would look like a silent cluster
             self._error = self._error or error
         finally:
@@ -116,14 +116,14 @@ class Follower(PodFollower[FollowedTrial]):
         if resource is EXPERIMENTS:
             if name_of(obj) == self._plan.experiment:
                 if self.experiment is None:
-                    self.book.take_experiment(obj, t)
+                    self.ledger.take_experiment(obj, t)
                 self.experiment = obj
                 if kind == "DELETED" and not self._is_cut:
                     self._fail(StepError(f"experiment {self._plan.experiment} was deleted by someone else; run it again"))
                 elif has(obj, "Failed"):
                     self._sources.wake()  # the suggestion knows why
         elif resource is TRIALS:
-            trial = self.book.take_trial(kind, obj, t)
+            trial = self.ledger.take_trial(kind, obj, t)
             if trial is not None:
                 self._has_trial.set()
                 self._open_log(trial)
@@ -134,7 +134,7 @@ class Follower(PodFollower[FollowedTrial]):
                     self._replace(name)
                 self._drop(name)  # its pod may have been seen before it
         else:
-            trial = self.book.take_pod(kind, obj, t)
+            trial = self.ledger.take_pod(kind, obj, t)
             if trial is not None:
                 self._open_log(trial)
             elif kind == "ADDED":
@@ -145,14 +145,14 @@ class Follower(PodFollower[FollowedTrial]):
 
         Its grid gives what has not succeeded once all were given: those that it lost, or that are at work.
         """
-        book, planned = self.book, self._plan.trials
-        if name not in book.repeated or len(book.trials) >= planned:
+        ledger, planned = self.ledger, self._plan.trials
+        if name not in ledger.repeated or len(ledger.trials) >= planned:
             return
-        if len(book.repeated) > max(FEWEST_REPEATS, planned):
-            self._no_more = f"after {len(book.repeated) - 1} repetitions no more were asked for"
+        if len(ledger.repeated) > max(FEWEST_REPEATS, planned):
+            self._no_more = f"after {len(ledger.repeated) - 1} repetitions no more were asked for"
             return
         self._awaited.add(name)
-        change = {"spec": {"maxTrialCount": planned + len(book.repeated)}}
+        change = {"spec": {"maxTrialCount": planned + len(ledger.repeated)}}
         self._sources.patch(EXPERIMENTS, self._plan.experiment, change, functools.partial(self._take_raised, name))
 
     def _take_raised(self, name: str, problem: str | None) -> None:
@@ -163,31 +163,31 @@ class Follower(PodFollower[FollowedTrial]):
 
     def _drop(self, name: str) -> None:
         """End the pod of a trial that is not to be trained, once another one is asked for: the experiment might end before."""
-        if name in self.book.over_budget and name not in self._awaited:
-            for pod in self.book.pods_of(name):
+        if name in self.ledger.over_budget and name not in self._awaited:
+            for pod in self.ledger.pods_of(name):
                 self._sources.delete(PODS, name_of(pod))
 
     def _take_line(self, pod: FollowedTrial, line: bytes, t: int) -> None:
-        self.book.take_line(pod, line, t)
+        self.ledger.take_line(pod, line, t)
 
     def take_log_end(self, name: str, is_complete: bool, was_rotated: bool, problem: str | None = None) -> None:
         super().take_log_end(name, is_complete, was_rotated, problem)
-        trial = self.book.trials[name]
+        trial = self.ledger.trials[name]
         unusable = trial.log.end()
         if unusable is not None:
             self.checkpoint_problems[trial.trial_id] = unusable
 
     def _find(self, name: str) -> FollowedTrial | None:
-        return self.book.trials.get(name)
+        return self.ledger.trials.get(name)
 
     def _pods(self) -> Iterable[FollowedTrial]:
-        return self.book
+        return self.ledger
 
     def _is_limited(self, pod: FollowedTrial) -> bool:
         return pod.state is None and pod.killed_ns is None and pod.training_ended_ns is None
 
     def _note_kill(self, pod: FollowedTrial, ending: PodEnding) -> None:
-        self.book.kill(pod, ending)
+        self.ledger.kill(pod, ending)
 
     def _seek_pod(self, trial: FollowedTrial) -> None:
         """Ask for the pod of a trial that is over, where none was seen: the watch that will tell may be seconds behind."""
@@ -196,14 +196,14 @@ class Follower(PodFollower[FollowedTrial]):
             self._sources.seek_pod(trial.name, lambda: trial.pod is not None, trial.take_no_pod)
 
     def _look(self, now: int) -> None:
-        self.book.settle(now)
+        self.ledger.settle(now)
         if self._ends_at_ns is not None or self._is_cut:
             return
-        first_ns = min((trial.started_ns for trial in self.book if trial.started_ns is not None), default=now)
+        first_ns = min((trial.started_ns for trial in self.ledger if trial.started_ns is not None), default=now)
         if self._wall_clock_ns is not None and now - first_ns > self._wall_clock_ns:
             self._is_cut = True
             self._ends_at_ns = now + _CUT_NS
-            self.book.cut(now)
+            self.ledger.cut(now)
             self._sources.delete(EXPERIMENTS, self._plan.experiment)
             return
         super()._look(now)
@@ -224,19 +224,19 @@ class Follower(PodFollower[FollowedTrial]):
                 and all(
                     # nothing more is worth waiting for, where a run ends before its time
                     trial.is_log_done or not trial.is_log_open or (not self._is_cut and trial.training_ended_ns is None)
-                    for trial in self.book
+                    for trial in self.ledger
                 )
             )
         if self.experiment is None or terminal(self.experiment) is None or has(self.experiment, "Failed"):
             return False
         made_count = (self.experiment.get("status") or {}).get("trials") or 0
-        if len(self.book.trials) + len(self.book.over_budget) < made_count:
+        if len(self.ledger.trials) + len(self.ledger.over_budget) < made_count:
             return False
-        return all(trial.state is not None and trial.over_ns is not None and trial.is_log_done for trial in self.book)
+        return all(trial.state is not None and trial.over_ns is not None and trial.is_log_done for trial in self.ledger)
 
     def _obstacles(self) -> Iterable[PodObstacle]:
-        trials = {trial.name: trial.obj for trial in self.book if not trial.is_deleted}
+        trials = {trial.name: trial.obj for trial in self.ledger if not trial.is_deleted}
         view = ClusterView(
-            experiment=self.experiment, suggestion=self._suggestion, trials=trials, pods=self.book.pods, events=self._warnings
+            experiment=self.experiment, suggestion=self._suggestion, trials=trials, pods=self.ledger.pods, events=self._warnings
         )
         return obstacles(view)

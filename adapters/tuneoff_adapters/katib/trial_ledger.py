@@ -1,4 +1,4 @@
-"""The book of a run: every trial that Katib made, from the first sight of it to its end, and the events that say so."""
+"""The ledger of a run: every trial that Katib made, from the first sight of it to its end, and the events that say so."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class FollowedTrial(FollowedPod):
 REPEATED = "configuration_repeated"  # flag
 
 
-class Book:
+class TrialLedger:
     """Takes in what the cluster tells, in any order and more than once. Written by one thread."""
 
     def __init__(self, context: RunContext, plan: KatibPlan) -> None:
@@ -134,7 +134,7 @@ class Book:
         self.pods: dict[str, Object] = {}  # by name, as last seen, while they are there
 
     def __iter__(self) -> Iterator[FollowedTrial]:
-        return iter(list(self.trials.values()))  # a copy: the main thread may look while the book is written
+        return iter(list(self.trials.values()))  # a copy: the main thread may look while the ledger is written
 
     def outcomes(self) -> list[TrialReport]:
         """Return what each trial came to; a repeated configuration has that of the trial which has it."""

@@ -39,7 +39,7 @@ def test_an_ordinary_run_is_followed_to_its_end(run: Run) -> None:
     assert trials[FIRST].framework_id == f"{run.plan.experiment}-{FIRST}"
     assert all(attempt.submitted_ns <= attempt.started_ns for record in trials.values() for attempt in record.attempts)
     assert run.record().flags == ()
-    assert [(one.trial_id, one.is_complete, one.value) for one in run.follower.book.outcomes()] == [
+    assert [(one.trial_id, one.is_complete, one.value) for one in run.follower.ledger.outcomes()] == [
         (FIRST, True, 0.25),
         (SECOND, True, 0.5),
     ]
@@ -111,7 +111,7 @@ def test_a_training_that_ended_by_itself_is_completed_unless_katib_stopped_it_ju
     run.succeeds()
     records = {record.trial: record for record in run.record().trials}
     assert (records[FIRST].state, records[SECOND].state) == (state, "completed")
-    complete = {one.trial_id for one in run.follower.book.outcomes() if one.is_complete}
+    complete = {one.trial_id for one in run.follower.ledger.outcomes() if one.is_complete}
     assert complete == ({FIRST, SECOND} if state == "completed" else {SECOND})
 
 
@@ -146,8 +146,8 @@ def test_a_log_that_does_not_come_through_is_not_taken_for_silence(make: Callabl
     run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.3))
     run.begins(FIRST)
     run.cluster.log_text[f"p-{FIRST}"] = b"1\n2\n3\n"
-    assert until(lambda: any(trial.is_recounting for trial in run.follower.book))
-    assert until(lambda: not any(trial.is_recounting for trial in run.follower.book))
+    assert until(lambda: any(trial.is_recounting for trial in run.follower.ledger))
+    assert until(lambda: not any(trial.is_recounting for trial in run.follower.ledger))
     assert run.cluster.deleted == []
 
 
@@ -191,7 +191,7 @@ def test_pods_that_had_to_wait_for_room_are_flagged(run: Run, monkeypatch: pytes
     monkeypatch.setattr(trial_ledger, "_NOTICEABLE_NS", 0)
     run.trial(FIRST, condition("Running"))
     run.pod(FIRST, "Pending", conditions=[condition("PodScheduled", "Unschedulable", "no room", status="False")])
-    assert until(lambda: any(trial.unscheduled_ns is not None for trial in run.follower.book))
+    assert until(lambda: any(trial.unscheduled_ns is not None for trial in run.follower.ledger))
     run.completes(FIRST, [0.5, 0.25])
     run.completes(SECOND, [0.5, 0.25])
     run.succeeds()

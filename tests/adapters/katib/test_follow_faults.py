@@ -73,9 +73,9 @@ def test_a_silent_trial_whose_log_cannot_be_counted_is_not_blamed(
     run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.2))
     run.cluster.refusal = problem
     run.begins(FIRST, 0.5)
-    assert until(lambda: any(trial.asked_ns is not None for trial in run.follower.book))
-    first_ns = next(iter(run.follower.book)).asked_ns
-    assert until(lambda: next(iter(run.follower.book)).asked_ns != first_ns)  # it is asked again, after a while
+    assert until(lambda: any(trial.asked_ns is not None for trial in run.follower.ledger))
+    first_ns = next(iter(run.follower.ledger)).asked_ns
+    assert until(lambda: next(iter(run.follower.ledger)).asked_ns != first_ns)  # it is asked again, after a while
     assert (run.cluster.deleted, run.ends()) == ([], {})
 
 
@@ -97,7 +97,7 @@ def test_no_trial_is_killed_while_the_server_is_away(make: Callable[..., Run]) -
     run.begins(FIRST, 0.5)
     run.cluster.is_there.clear()
     assert until(lambda: run.follower._is_away)
-    (trial,) = run.follower.book
+    (trial,) = run.follower.ledger
     assert until(lambda: trial.started_ns is not None and clock.monotonic_ns() - trial.started_ns > S)
     assert run.cluster.deleted == []
     run.cluster.is_there.set()

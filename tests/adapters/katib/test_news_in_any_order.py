@@ -94,19 +94,19 @@ class Told:
 
     def is_open(self, suffix: str, rest: list[News]) -> bool:
         """Tell whether a log can be read: to its end once it is known that the container has ended."""
-        known = self.follower.book.trials.get(f"{self.plan.experiment}-{suffix}")
+        known = self.follower.ledger.trials.get(f"{self.plan.experiment}-{suffix}")
         return known is not None and known.is_log_open and (len(rest) > 1 or known.training_ended_ns is not None)
 
     def close(self) -> None:
         self.follower._look(self.now)
-        self.follower.book.close(self.now, is_cut=self.follower._is_cut)
+        self.follower.ledger.close(self.now, is_cut=self.follower._is_cut)
         self.context.events.close()
 
     def events(self, kind: type[schema.Event]) -> list[Any]:
         return [event for _, event in EventLog(self.context.run_dir / "events") if isinstance(event, kind)]
 
     def _date(self, t: int) -> str:
-        wall_ns = t - self.follower.book._clock.at_wall(0)
+        wall_ns = t - self.follower.ledger._clock.at_wall(0)
         return datetime.datetime.fromtimestamp(wall_ns // S, datetime.UTC).isoformat()
 
     def _named(self, thing: Object, name: str) -> Object:

@@ -133,8 +133,8 @@ def test_another_trial_is_asked_for_before_the_repeated_one_is_ended(listed: Run
     completes(listed, FIRST, 0)
     listed.cluster.may_patch.clear()
     begins(listed, SECOND, 0)
-    assert until(lambda: SECOND in {name.rpartition("-")[2] for name in listed.follower.book.repeated})
-    assert until(lambda: f"p-{SECOND}" in listed.follower.book.pods)
+    assert until(lambda: SECOND in {name.rpartition("-")[2] for name in listed.follower.ledger.repeated})
+    assert until(lambda: f"p-{SECOND}" in listed.follower.ledger.pods)
     assert listed.cluster.deleted == []  # else the experiment could reach its number of trials
     listed.cluster.may_patch.set()
     assert until(lambda: listed.cluster.deleted == [("pods", f"p-{SECOND}")])
@@ -150,7 +150,7 @@ def test_another_trial_is_asked_for_before_the_repeated_one_is_ended(listed: Run
     assert record.refusals == ()
     (flag,) = listed.events(schema.Flag)
     assert (flag.name, "configuration 0 of the list" in flag.text) == (REPEATED, True)
-    names = {outcome.framework_id.rpartition("-")[2]: outcome.trial_id for outcome in listed.follower.book.outcomes()}
+    names = {outcome.framework_id.rpartition("-")[2]: outcome.trial_id for outcome in listed.follower.ledger.outcomes()}
     assert names == {FIRST: FIRST, SECOND: FIRST, THIRD: THIRD}  # should Katib name the repeated one as its best
 
 
