@@ -20,7 +20,7 @@ import pytest
 from tuneoff_adapters.slurm import channel, job
 from tuneoff_adapters.slurm.channel import Channel, TamperedError, greet
 from tuneoff_adapters.slurm.coordinator_server import STRANGERS, CoordinatorServer
-from tuneoff_adapters.slurm.job import AGENT, WORKER, Way
+from tuneoff_adapters.slurm.job import AGENT, WORKER, Endpoint
 from waiting import until
 
 HOST = "127.0.0.1"
@@ -29,8 +29,8 @@ LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
 from tuneoff_adapters.slurm.coordinator_server import CoordinatorServer
-door = CoordinatorServer("127.0.0.1", 2, lambda kind, *others: print(kind, flush=True))
-print(door.way.port, door.way.key.hex(), flush=True)
+server = CoordinatorServer("127.0.0.1", 2, lambda kind, *others: print(kind, flush=True))
+print(server.endpoint.port, server.endpoint.key.hex(), flush=True)
 for line in sys.stdin:
     with open("/dev/null"):
         print("opened", flush=True)
@@ -55,7 +55,7 @@ def arrivals() -> Arrivals:
 
 
 @pytest.fixture
-def door(arrivals: Arrivals) -> Iterator[CoordinatorServer]:
+def server(arrivals: Arrivals) -> Iterator[CoordinatorServer]:
     listening = CoordinatorServer(HOST, 2, arrivals)
     yield listening
     listening.close()
@@ -64,28 +64,28 @@ def door(arrivals: Arrivals) -> Iterator[CoordinatorServer]:
 
 
 def test_only_who_knows_the_key_comes_in_and_a_silent_stranger_keeps_nobody_out(
-    door: CoordinatorServer, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+    server: CoordinatorServer, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "CONNECT_SECONDS", 0.0)
-    with socket.create_connection((HOST, door.way.port)):
+    with socket.create_connection((HOST, server.endpoint.port)):
         with pytest.raises(ConnectionResetError, match="has let this connection go"):
-            Way(HOST, door.way.port, b"another").connect(AGENT, 0, "h")
-        with contextlib.closing(door.way.connect(AGENT, 1, "h")):
+            Endpoint(HOST, server.endpoint.port, b"another").connect(AGENT, 0, "h")
+        with contextlib.closing(server.endpoint.connect(AGENT, 1, "h")):
             until(lambda: arrivals)
     assert [arrival[:4] for arrival in arrivals] == [(AGENT, 1, "7", "h")]
 
 
 @pytest.mark.parametrize("sent", [b"", bytes(2000), b"\xff" * 70_000, b"x" * 32 + b"\xff\xff" + b"x" * 66_000])
-def test_what_a_stranger_sends_is_an_end_for_him_alone(door: CoordinatorServer, arrivals: Arrivals, sent: bytes) -> None:
-    with socket.create_connection((HOST, door.way.port)) as way:
+def test_what_a_stranger_sends_is_an_end_for_him_alone(server: CoordinatorServer, arrivals: Arrivals, sent: bytes) -> None:
+    with socket.create_connection((HOST, server.endpoint.port)) as connection:
         with contextlib.suppress(OSError):
-            way.sendall(sent)
-            way.shutdown(socket.SHUT_WR)
-        way.settimeout(5)
+            connection.sendall(sent)
+            connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(5)
         with contextlib.suppress(ConnectionError):
-            while way.recv(65_536):
+            while connection.recv(65_536):
                 pass
-    with contextlib.closing(door.way.connect(WORKER, 0, 1)):
+    with contextlib.closing(server.endpoint.connect(WORKER, 0, 1)):
         until(lambda: arrivals)
 
 
@@ -93,11 +93,11 @@ def test_who_answers_without_the_key_gets_nothing() -> None:
     with socket.create_server((HOST, 0)) as other:
 
         def answer() -> None:
-            way, _ = other.accept()
-            with way:
-                way.sendall(bytes(32))
-                way.recv(4096)
-                way.sendall(bytes(32))
+            connection, _ = other.accept()
+            with connection:
+                connection.sendall(bytes(32))
+                connection.recv(4096)
+                connection.sendall(bytes(32))
 
         thread = threading.Thread(target=answer)
         thread.start()
@@ -106,16 +106,16 @@ def test_who_answers_without_the_key_gets_nothing() -> None:
         thread.join()
 
 
-def test_a_greeting_has_one_deadline_whatever_trickles(door: CoordinatorServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_greeting_has_one_deadline_whatever_trickles(server: CoordinatorServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuneoff_adapters.slurm.coordinator_server.GREETING_SECONDS", 0.5)
     began = time.monotonic()
-    with socket.create_connection((HOST, door.way.port)) as way, contextlib.suppress(ConnectionError):
-        way.settimeout(0.05)
-        way.recv(32)
+    with socket.create_connection((HOST, server.endpoint.port)) as connection, contextlib.suppress(ConnectionError):
+        connection.settimeout(0.05)
+        connection.recv(32)
         while time.monotonic() - began < 10:
-            way.sendall(b"x")
+            connection.sendall(b"x")
             with contextlib.suppress(TimeoutError):
-                if not way.recv(1):
+                if not connection.recv(1):
                     break
     assert 0.4 < time.monotonic() - began < 9
 
@@ -134,9 +134,9 @@ def test_a_thousand_strangers_use_up_no_descriptors_and_a_job_comes_in() -> None
         with contextlib.ExitStack() as strangers:
             for number in range(STRANGERS_HERE):
                 with contextlib.suppress(OSError):
-                    way = strangers.enter_context(socket.create_connection((HOST, int(port)), timeout=0.5))
-                    way.sendall(b"x" * (number % 2))  # the others are silent
-            with contextlib.closing(Way(HOST, int(port), bytes.fromhex(key)).connect(AGENT, 0, "h")):
+                    connection = strangers.enter_context(socket.create_connection((HOST, int(port)), timeout=0.5))
+                    connection.sendall(b"x" * (number % 2))  # the others are silent
+            with contextlib.closing(Endpoint(HOST, int(port), bytes.fromhex(key)).connect(AGENT, 0, "h")):
                 assert process.stdout.readline() == "agent\n"
             process.stdin.write("\n")
             process.stdin.flush()
@@ -152,7 +152,7 @@ def test_as_many_jobs_as_there_are_come_in_at_once(arrivals: Arrivals) -> None:
     listening = CoordinatorServer(HOST, workers, arrivals)
     ways: list[Channel] = []
     threads = [
-        threading.Thread(target=lambda number=number: ways.append(listening.way.connect(AGENT, number, "h")))
+        threading.Thread(target=lambda number=number: ways.append(listening.endpoint.connect(AGENT, number, "h")))
         for number in range(2 * workers)
     ]
     try:
@@ -164,8 +164,8 @@ def test_as_many_jobs_as_there_are_come_in_at_once(arrivals: Arrivals) -> None:
         assert sorted(arrival[1] for arrival in arrivals) == list(range(2 * workers))
     finally:
         listening.close()
-        for way in [*ways, *(arrival[4] for arrival in arrivals)]:
-            way.close()
+        for connection in [*ways, *(arrival[4] for arrival in arrivals)]:
+            connection.close()
     assert STRANGERS < 100  # a few dozen
 
 
@@ -194,8 +194,8 @@ class Between:
 
 def _pair() -> tuple[socket.socket, socket.socket]:
     with socket.create_server((HOST, 0)) as server:
-        way = socket.create_connection(server.getsockname())
-        return way, server.accept()[0]
+        connection = socket.create_connection(server.getsockname())
+        return connection, server.accept()[0]
 
 
 @pytest.fixture

@@ -68,11 +68,11 @@ class PodSlot(FollowedPod):
         elif isinstance(event, TrialEnded):
             self.trial = None
 
-    def attach(self, way: Connection, namespace: str) -> None:
+    def attach(self, connection: Connection, namespace: str) -> None:
         """Connect to the input of a worker that runs, unless that was done; what fails may be tried again."""
         if self.input is None and not self.was_cut and self.ended_ns is None and is_running(self.pod or {}, CONTAINER):
             try:
-                self.input, self.problem = way.attach(namespace, self.pod_name, CONTAINER), None
+                self.input, self.problem = connection.attach(namespace, self.pod_name, CONTAINER), None
             except (Unreachable, ApiError) as error:
                 self.problem = str(error)
 

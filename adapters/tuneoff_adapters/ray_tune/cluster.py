@@ -237,9 +237,9 @@ def _own_address(hosts: tuple[str, ...]) -> str:
     """Return this machine's address as the other hosts reach it: that of the way to the first of them. Sends nothing."""
     other = next((host for host in hosts if not is_here(host)), "localhost")
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
-            way.connect((other.rpartition("@")[2], 9))
-            return str(way.getsockname()[0])
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((other.rpartition("@")[2], 9))
+            return str(probe.getsockname()[0])
     except OSError as error:
         raise UserError(f"host {other} must have an address, but {error.strerror}; name it as this machine finds it") from error
 

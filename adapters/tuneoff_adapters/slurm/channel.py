@@ -36,17 +36,17 @@ class TamperedError(ConnectionError):
 class Channel:
     """One end of a connection after its greeting. Any thread may send, one may receive."""
 
-    def __init__(self, way: socket.socket, sending: bytes, receiving: bytes) -> None:
-        self._way, self._sending, self._receiving = way, sending, receiving
+    def __init__(self, connection: socket.socket, sending: bytes, receiving: bytes) -> None:
+        self._socket, self._sending, self._receiving = connection, sending, receiving
         self._sent = self._received = 0
         self._lock = threading.Lock()
-        way.settimeout(None)
-        way.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", REST_SECONDS, 0))
-        way.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # it may be silent for a whole trial
-        way.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
-        way.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(None)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", REST_SECONDS, 0))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # it may be silent for a whole trial
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._readable = select.poll()
-        self._readable.register(way, select.POLLIN)
+        self._readable.register(connection, select.POLLIN)
 
     def send(self, content: Any) -> None:
         self.send_bytes(pickle.dumps(content))
@@ -84,7 +84,7 @@ class Channel:
 
     def messages(self) -> Iterator[bytes]:
         """Yield messages until the connection ends, and close it; raises TamperedError."""
-        with self._way:
+        with self._socket:
             while True:
                 try:
                     content = self.receive_bytes()
@@ -97,23 +97,23 @@ class Channel:
     def end(self) -> None:
         """End the connection, for both ends and for whoever waits; idempotent."""
         with contextlib.suppress(OSError):
-            self._way.shutdown(socket.SHUT_RDWR)
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """End it and let go of its descriptor: only where nobody waits for a message."""
         self.end()
-        self._way.close()
+        self._socket.close()
 
     def _send(self, kind: int, content: bytes) -> None:
         with self._lock:
             header = _HEADER.pack(kind, len(content))
             tags = _tag(self._sending, self._sent, b"header", header), _tag(self._sending, self._sent, b"body", content)
             self._sent += 1
-            self._way.sendall(b"".join((header, tags[0], content, tags[1])))
+            self._socket.sendall(b"".join((header, tags[0], content, tags[1])))
 
     def _part(self, name: bytes, length: int) -> bytes:
         """Receive a part of a message, and its tag."""
-        content = _exactly(self._way, length + TAG_BYTES)
+        content = _exactly(self._socket, length + TAG_BYTES)
         if not hmac.compare_digest(content[length:], _tag(self._receiving, self._received, name, content[:length])):
             raise TamperedError(f"message {self._received + 1} was changed on its way")
         return content[:length]
@@ -162,20 +162,20 @@ def greet(host: str, port: int, key: bytes, about: Any) -> Channel:
         OSError: it cannot be reached, or has let this connection go: there were too many at once.
         TamperedError: who answers does not know the key.
     """
-    way = socket.create_connection((host, port), timeout=GREETING_SECONDS)
+    connection = socket.create_connection((host, port), timeout=GREETING_SECONDS)
     try:
-        nonce, text = _exactly(way, NONCE_BYTES), json.dumps(about).encode()
+        nonce, text = _exactly(connection, NONCE_BYTES), json.dumps(about).encode()
         said = os.urandom(NONCE_BYTES) + _LENGTH.pack(len(text)) + text
         to_job, to_coordinator, of_job, of_coordinator = _derived(key, nonce + said)
-        way.sendall(said + of_job)
-        if not hmac.compare_digest(_exactly(way, TAG_BYTES), of_coordinator):
+        connection.sendall(said + of_job)
+        if not hmac.compare_digest(_exactly(connection, TAG_BYTES), of_coordinator):
             raise TamperedError(f"the command must know the run's key, but who answers at {host}:{port} does not")
-        return Channel(way, to_coordinator, to_job)
+        return Channel(connection, to_coordinator, to_job)
     except EOFError as error:
-        way.close()
+        connection.close()
         raise ConnectionResetError(f"{host}:{port} has let this connection go") from error
     except BaseException:
-        way.close()
+        connection.close()
         raise
 
 
@@ -190,11 +190,11 @@ def _tag(key: bytes, number: int, name: bytes, part: bytes) -> bytes:
     return hmac.digest(key, b"%s\0%s%s" % (name, _NUMBER.pack(number), part), "sha256")
 
 
-def _exactly(way: socket.socket, length: int) -> bytes:
+def _exactly(connection: socket.socket, length: int) -> bytes:
     content = bytearray()
     while len(content) < length:
         try:
-            part = way.recv(min(length - len(content), 1 << 20))
+            part = connection.recv(min(length - len(content), 1 << 20))
         except BlockingIOError as error:
             raise TamperedError(f"a part of a message came, but not its rest within {REST_SECONDS} s") from error
         if not part:

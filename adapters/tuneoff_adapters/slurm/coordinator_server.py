@@ -14,7 +14,7 @@ from typing import Any
 
 from tuneoff_adapters.hosts.host import Wire
 from tuneoff_adapters.slurm.channel import GREETING_SECONDS, Channel, Greeting, TamperedError
-from tuneoff_adapters.slurm.job import Way
+from tuneoff_adapters.slurm.job import Endpoint
 
 Arrived = Callable[[str, int, str, Any, Channel], None]  # kind, worker, job's id, what it says of itself, the connection
 
@@ -42,11 +42,11 @@ class CoordinatorServer:
         self._arrived, self._most, self._is_closed = arrived, STRANGERS + 2 * workers, False
         self._listener = socket.create_server(("", 0), backlog=WAITING + self._most)
         self._listener.setblocking(False)
-        self.way = Way(host, self._listener.getsockname()[1], secrets.token_bytes(32))
+        self.endpoint = Endpoint(host, self._listener.getsockname()[1], secrets.token_bytes(32))
         self._guests: dict[socket.socket, _Guest] = {}  # the oldest first
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="coordinator server", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -65,16 +65,16 @@ class CoordinatorServer:
                         self._let_in()
                     elif isinstance(key.fileobj, socket.socket) and key.fileobj in self._guests:  # else it had to go meanwhile
                         self._hear(key.fileobj)
-                for way in [way for way, guest in self._guests.items() if guest.until < time.monotonic()]:
-                    self._turn_away(way)
-            for way in list(self._guests):
-                self._turn_away(way)
+                for connection in [connection for connection, guest in self._guests.items() if guest.until < time.monotonic()]:
+                    self._turn_away(connection)
+            for connection in list(self._guests):
+                self._turn_away(connection)
 
     def _let_in(self) -> None:
         if len(self._guests) >= self._most:
             self._turn_away(next(iter(self._guests)))
         try:
-            way, _ = self._listener.accept()
+            connection, _ = self._listener.accept()
         except BlockingIOError:
             return
         except OSError:
@@ -83,38 +83,38 @@ class CoordinatorServer:
             elif not self._is_closed:
                 time.sleep(AGAIN_SECONDS)
             return
-        way.setblocking(False)
-        guest = self._guests[way] = _Guest(Greeting(self.way.key), time.monotonic() + GREETING_SECONDS)
-        self._selector.register(way, selectors.EVENT_READ)
+        connection.setblocking(False)
+        guest = self._guests[connection] = _Guest(Greeting(self.endpoint.key), time.monotonic() + GREETING_SECONDS)
+        self._selector.register(connection, selectors.EVENT_READ)
         try:
-            way.sendall(guest.greeting.nonce)
+            connection.sendall(guest.greeting.nonce)
         except OSError:
-            self._turn_away(way)
+            self._turn_away(connection)
 
-    def _hear(self, way: socket.socket) -> None:
+    def _hear(self, connection: socket.socket) -> None:
         """Take in a part of a greeting."""
         try:
-            if not (part := way.recv(_PART)):
+            if not (part := connection.recv(_PART)):
                 raise EOFError
-            greeted = self._guests[way].greeting.take(part)
+            greeted = self._guests[connection].greeting.take(part)
             if greeted is None:
                 return
             kind, index, job_id, about = greeted.about
-            way.sendall(greeted.proof)
-            channel = Channel(way, greeted.sending, greeted.receiving)
+            connection.sendall(greeted.proof)
+            channel = Channel(connection, greeted.sending, greeted.receiving)
         except BlockingIOError:
             return
         except (OSError, EOFError, ValueError):  # a stranger may send anything
-            self._turn_away(way)
+            self._turn_away(connection)
             return
-        self._selector.unregister(way)
-        del self._guests[way]
+        self._selector.unregister(connection)
+        del self._guests[connection]
         self._arrived(kind, index, job_id, about, channel)
 
-    def _turn_away(self, way: socket.socket) -> None:
-        self._selector.unregister(way)
-        del self._guests[way]
-        way.close()
+    def _turn_away(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        del self._guests[connection]
+        connection.close()
 
 
 class JobNode(Wire):

@@ -23,8 +23,8 @@ CONNECT_SECONDS, AGAIN_SECONDS = 60.0, 0.2  # for a connection, which strangers 
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """The way to the coordinator; both sides show that they know the key."""
+class Endpoint:
+    """Where the coordinator listens; both sides show that they know the key."""
 
     host: str
     port: int
@@ -73,20 +73,20 @@ class _JobLine:
 class JobAgent(Agent):
     """The agent in a job. It cleans nothing: what is left of a job SLURM ends with it."""
 
-    def __init__(self, way: Way, index: int) -> None:
+    def __init__(self, endpoint: Endpoint, index: int) -> None:
         super().__init__()
-        self._way, self._index = way, index
+        self._endpoint, self._index = endpoint, index
 
     def clean(self, besides: str | None = None) -> list[str]:
         return []
 
     def work(self) -> dict[str, Any]:
         """Run a worker to its end; return its exit code, and how many processes of the job the kernel killed for memory."""
-        way = self._way
-        command = [sys.executable, "-m", WORKER_MODULE, way.host, str(way.port), str(self._index)]
+        endpoint = self._endpoint
+        command = [sys.executable, "-m", WORKER_MODULE, endpoint.host, str(endpoint.port), str(self._index)]
         before = _kills()
         process = subprocess.Popen(command, stdin=subprocess.PIPE)
-        process.communicate(way.key)
+        process.communicate(endpoint.key)
         end_all(lambda: left_by(self._execution_id, process.pid))
         return {"exit_code": process.returncode, "out_of_memory": _kills() > before}
 
@@ -95,13 +95,13 @@ class JobAgent(Agent):
 class Job:
     """Called in the job. SLURM may end it at any moment, and start it again: it begins anew."""
 
-    way: Way
+    endpoint: Endpoint
     index: int
 
     def __call__(self) -> None:
         os.environ.pop("TMPDIR", None)  # of the machine that submitted
-        line = _JobLine(self.way.connect(AGENT, self.index, socket.gethostname()))
-        serve(JobAgent(self.way, self.index), line)
+        line = _JobLine(self.endpoint.connect(AGENT, self.index, socket.gethostname()))
+        serve(JobAgent(self.endpoint, self.index), line)
 
     def checkpoint(self, *_: Any, **__: Any) -> Any:
         """Have submitit put the job back into the queue when its time is over."""

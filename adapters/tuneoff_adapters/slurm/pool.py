@@ -148,7 +148,7 @@ class SlurmPool(Pool):
         self._slots.clear()
 
     def _submit(self, index: int) -> _JobSlot:
-        return _JobSlot(submit(self._context, self._name, Job(self._server.way, index)), clock.monotonic_ns())
+        return _JobSlot(submit(self._context, self._name, Job(self._server.endpoint, index)), clock.monotonic_ns())
 
     def _arrived(self, kind: str, index: int, job_id: str, about: Any, pipe: Channel) -> None:
         slot = self._slots.get(index)
@@ -263,7 +263,7 @@ class SlurmPool(Pool):
             if state.has_ended:
                 self._fruitless = missed  # what ends all jobs at once counts once
                 said = last_words(slot.job.paths.stdout)
-                self._miss(index, slot, f"it ended ({state.text}) before it reached {self._server.way.address}: {said}")
+                self._miss(index, slot, f"it ended ({state.text}) before it reached {self._server.endpoint.address}: {said}")
             elif self._has_begun and clock.monotonic_ns() - slot.since_ns > self._options.pending_seconds * clock.NANOSECONDS:
                 raise InfrastructureError(self._waiting(slot, "option `pending_seconds`"))
 
@@ -279,7 +279,7 @@ class SlurmPool(Pool):
         waited, state = (clock.monotonic_ns() - slot.since_ns) / clock.NANOSECONDS, jobs.state_of(slot.job.job_id)
         way_out = f"raise {key}, or ask SLURM for less"
         if state.name == "RUNNING":
-            way_out = f"can its node reach {self._server.way.address}? option `submit_host` gives this machine another name"
+            way_out = f"can its node reach {self._server.endpoint.address}? option `submit_host` gives this machine another name"
         return f"job {slot.job.job_id} must get to work, but after {waited:.0f} s it is {state.text}; {way_out}"
 
 

@@ -7,13 +7,13 @@ import os
 import sys
 
 from tuneoff.run.trial.pool import run_worker
-from tuneoff_adapters.slurm.job import WORKER, Way
+from tuneoff_adapters.slurm.job import WORKER, Endpoint
 
 
 def main() -> None:
     host, port, index = sys.argv[1:]
-    way = Way(host, int(port), sys.stdin.buffer.read())
-    pipe = way.connect(WORKER, int(index), os.getpid())
+    endpoint = Endpoint(host, int(port), sys.stdin.buffer.read())
+    pipe = endpoint.connect(WORKER, int(index), os.getpid())
     context, target, arguments, preload = pipe.recv()
     for module in preload:
         importlib.import_module(module)

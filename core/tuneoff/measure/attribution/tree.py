@@ -79,7 +79,10 @@ class _TreeReader:
         self._last_readings = {key: total for key, (_, attempts) in trained.items() if (total := _own_total(attempts))}
         self._coordinators = {key for name in run.coordinators if (key := _key_on(name, self._host)) is not None}
         self._supervisor = _key_on(samples.header.supervisor, self._host)
-        self._test = _test_window(run)
+        step, end = run.step("test"), None
+        if step is not None:
+            end = step.ended_ns if step.ended_ns is not None else run.test.tested_ns if run.test is not None else None
+        self._test = (step.started_ns, end) if step is not None and end is not None else None
         if self._test is not None and run.test is not None and run.test.cpu_ns is not None:
             self._last_readings[TEST] = self._test[1], run.test.cpu_ns
         self._start_ns = run.clock.start_monotonic_ns if run.clock is not None else 0
@@ -295,11 +298,3 @@ def _own_total(attempts: Iterable[AttemptRecord]) -> Reading | None:
             used = max(readings, default=0)
         last = attempt.ended_ns, attempt.process_cpu_ns + used
     return last
-
-
-def _test_window(run: RunRecord) -> tuple[int, int] | None:
-    step = run.step("test")
-    if step is None:
-        return None
-    end = step.ended_ns if step.ended_ns is not None else run.test.tested_ns if run.test is not None else None
-    return (step.started_ns, end) if end is not None else None

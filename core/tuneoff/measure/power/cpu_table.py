@@ -250,7 +250,14 @@ class WeightRange:
 
 def weight_range(records: Iterable[RunRecord]) -> WeightRange:
     """Return the range that holds for all of these runs: the widest; the table's default where a record does not tell."""
-    return widest(map(_weight_range, records))
+    ranges = []
+    for record in records:
+        low, high = (record.metrics.get(name) for name in (RATIO_LOW, RATIO_HIGH))
+        if low is None or high is None or low.value is None or high.value is None:
+            ranges.append(_default_range())
+        else:
+            ranges.append(WeightRange(low=low.value, high=high.value, servers=low.source))
+    return widest(ranges)
 
 
 def widest(ranges: Iterable[WeightRange]) -> WeightRange:
@@ -261,13 +268,6 @@ def widest(ranges: Iterable[WeightRange]) -> WeightRange:
         high=max(weights.high for weights in distinct),
         servers=" and ".join(dict.fromkeys(weights.servers for weights in distinct)),
     )
-
-
-def _weight_range(record: RunRecord) -> WeightRange:
-    low, high = (record.metrics.get(name) for name in (RATIO_LOW, RATIO_HIGH))
-    if low is None or high is None or low.value is None or high.value is None:
-        return _default_range()
-    return WeightRange(low=low.value, high=high.value, servers=low.source)
 
 
 def _default_range() -> WeightRange:
