@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -107,6 +107,24 @@ class Collected:
     storage_used: list[EventOfProcess[StorageUsed]] = field(default_factory=list)
 
 
+_LISTS: Mapping[type[Any], str] = {  # where events of a type are collected
+    TrialSubmitted: "submitted",
+    TrialEnded: "observed_ends",
+    TrialKilled: "killed",
+    WorkerDied: "died",
+    StopDecided: "stops",
+    ProcessExited: "exits",
+    StepStarted: "steps_started",
+    StepEnded: "steps_ended",
+    RunStopped: "run_stopped",
+    TrialRefused: "refused",
+    BestKnown: "best",
+    Tested: "tested",
+    Flag: "flags",
+    StorageUsed: "storage_used",
+}
+
+
 def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
     """Sort a run's events in one pass; per process in its own order, processes in any order."""
     collected = Collected()
@@ -179,31 +197,16 @@ def _add_stage(collected: Collected, event: Stage) -> None:
 
 def _add_observation(collected: Collected, process: Process, event: Any) -> None:
     seen: EventOfProcess[Any] = EventOfProcess(process, event)
-    if isinstance(event, TrialSubmitted):
-        collected.submitted[event.trial, event.attempt].append(seen)
-    elif isinstance(event, TrialEnded):
-        collected.observed_ends[event.trial, event.attempt].append(seen)
-    elif isinstance(event, TrialKilled):
-        collected.killed[event.trial, event.attempt].append(seen)
-    elif isinstance(event, WorkerDied):
-        if event.trial is not None:
-            collected.died[event.trial, event.attempt].append(seen)
+    lists = getattr(collected, _LISTS[type(event)])
+    if isinstance(event, TrialSubmitted | TrialEnded | TrialKilled | WorkerDied):
+        if event.trial is not None:  # else a worker died between trials
+            lists[event.trial, event.attempt].append(seen)
     elif isinstance(event, StopDecided):
-        collected.stops[event.trial].append(seen)
+        lists[event.trial].append(seen)
     elif isinstance(event, ProcessExited):
-        collected.exits[event.process].append(seen)
+        lists[event.process].append(seen)
     else:
-        lists: dict[type[Any], list[Any]] = {
-            StepStarted: collected.steps_started,
-            StepEnded: collected.steps_ended,
-            RunStopped: collected.run_stopped,
-            TrialRefused: collected.refused,
-            BestKnown: collected.best,
-            Tested: collected.tested,
-            Flag: collected.flags,
-            StorageUsed: collected.storage_used,
-        }
-        lists[type(event)].append(seen)
+        lists.append(seen)
 
 
 class Timeline:

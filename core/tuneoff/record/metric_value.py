@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 Kind = Literal["measured", "derived", "estimated", "declared"]
 Metrics = Mapping[str, "MetricValue"]
@@ -47,42 +47,33 @@ def weakest(*kinds: Kind) -> Kind:
     return max(kinds, key=_STRONGEST_FIRST.index)
 
 
-def metric_value(
-    value: float,
-    unit: str,
-    *,
-    kind: Kind = "derived",
-    source: str = "events",
-    n_samples: int | None = None,
-    coverage: float | None = None,
-) -> MetricValue:
+class Grounds(TypedDict, total=False):
+    """What a value rests on: fields of a `MetricValue`."""
+
+    kind: Kind
+    source: str
+    n_samples: int | None
+    coverage: float | None
+
+
+def metric_value(value: float, unit: str, **grounds: Unpack[Grounds]) -> MetricValue:
     """Return a value that is there; one that overflowed (by an absurd price or meter) is missing, and takes no other with it."""
     if not math.isfinite(value):
-        return missing(unit, f"it came out as {value}: what it is computed from is too large", kind=kind, source=source)
-    return MetricValue(value=value, unit=unit, kind=kind, source=source, n_samples=n_samples, coverage=coverage)
+        return missing(unit, f"it came out as {value}: what it is computed from is too large", **grounds)
+    return MetricValue(value=value, unit=unit, **grounds)
 
 
-def missing(unit: str, reason: str, *, kind: Kind = "derived", source: str = "events") -> MetricValue:
-    """Return a value that is not there, and why."""
+def missing(unit: str, reason: str, **grounds: Unpack[Grounds]) -> MetricValue:
+    """Return a value that is not there, and why; it rests on no observations."""
+    kind, source = grounds.get("kind", "derived"), grounds.get("source", "events")
     return MetricValue(value=None, unit=unit, kind=kind, source=source, reason_if_null=reason)
 
 
-def metric_value_or(
-    value: float | None,
-    unit: str,
-    reason: str,
-    *,
-    kind: Kind = "derived",
-    source: str = "events",
-    n_samples: int | None = None,
-    coverage: float | None = None,
-) -> MetricValue:
+def metric_value_or(value: float | None, unit: str, reason: str, **grounds: Unpack[Grounds]) -> MetricValue:
     """Return a value, or null with `reason` where it is None."""
-    if value is None:
-        return missing(unit, reason, kind=kind, source=source)
-    return metric_value(value, unit, kind=kind, source=source, n_samples=n_samples, coverage=coverage)
+    return missing(unit, reason, **grounds) if value is None else metric_value(value, unit, **grounds)
 
 
-def milliseconds(nanoseconds: int | None, reason: str, *, kind: Kind = "derived", n_samples: int | None = None) -> MetricValue:
+def milliseconds(nanoseconds: int | None, reason: str, **grounds: Unpack[Grounds]) -> MetricValue:
     """Return a duration in ms, or null with `reason`."""
-    return metric_value_or(None if nanoseconds is None else nanoseconds / 1e6, "ms", reason, kind=kind, n_samples=n_samples)
+    return metric_value_or(None if nanoseconds is None else nanoseconds / 1e6, "ms", reason, **grounds)
