@@ -218,11 +218,11 @@ def _objective_errors(objective: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _spec_errors(spec: Mapping[str, Any]) -> Iterator[str]:
-    for field, what, names in (("algorithm", "Suggestion", ALGORITHMS), ("earlyStopping", "EarlyStopping", EARLY_STOPPINGS)):
+    for field, config, names in (("algorithm", "Suggestion", ALGORITHMS), ("earlyStopping", "EarlyStopping", EARLY_STOPPINGS)):
         name = spec.get(field, {}).get("algorithmName", "")
         if name not in names and (field == "algorithm" or field in spec):
-            missing = f"failed to find {what.lower()} config for algorithm: {name} in ConfigMap: katib-config"
-            why = f"unable to get {what} config data for algorithm {name}: {missing}"
+            missing = f"failed to find {config.lower()} config for algorithm: {name} in ConfigMap: katib-config"
+            why = f"unable to get {config} config data for algorithm {name}: {missing}"
             yield _invalid(f"spec.{field}.algorithmName", name, why)
     if spec["resumePolicy"] != "Never":
         yield _invalid("spec.resumePolicy", spec["resumePolicy"], "the emulated Katib restarts no experiment: use Never")
@@ -311,15 +311,15 @@ def _job_errors(job: Mapping[str, Any]) -> Iterator[str]:
         yield _invalid(_TEMPLATE, "", "the emulated Katib runs Jobs of one pod only")
     decoder = Decoder()
     kept = decoder.read(job, "Job")
-    whys = [
+    reasons = [
         f"unable to convert spec.TrialTemplate: {'.'.join(names)} to Job: cannot convert {got} to {wanted}"
         for _, names, got, wanted in decoder.mismatches
     ]
-    whys += [
+    reasons += [
         f"unable to convert: {path} - {json.dumps(value, ensure_ascii=False)} to Job, converted template: "
         f"{json.dumps(kept, ensure_ascii=False)}"
         for path, value in decoder.lost
         if "/resources/limits/" not in path and "/resources/requests/" not in path
     ]
-    for why in whys[:1]:
+    for why in reasons[:1]:
         yield _invalid(_TEMPLATE, "", f"invalid {_TEMPLATE}: {why}")

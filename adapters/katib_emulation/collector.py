@@ -194,8 +194,8 @@ class Collector:
         try:
             for line in self._new_lines():
                 values = self._settings.format.values(line, rule.name)
-                met = [rule.is_met(value) for name, value in values if name == rule.name]
-                if True in met:
+                met_rules = [rule.is_met(value) for name, value in values if name == rule.name]
+                if True in met_rules:
                     self._stop(training)
                     break
         except (CollectorError, OSError, StorageError) as error:

@@ -209,8 +209,8 @@ class Node:
             if scheduled is not None:
                 self._run(uid, scheduled)
             return
-        said = find_condition(pod, "PodScheduled")
-        if uid not in self._waiting or said is None or said["message"] != message:
+        scheduled_condition = find_condition(pod, "PodScheduled")
+        if uid not in self._waiting or scheduled_condition is None or scheduled_condition["message"] != message:
             why = ("PodScheduled", "Unschedulable", message, "False")
             pod = self._change(pod, lambda pod: set_condition(pod, *why)) or pod
             self._store.record_event(pod, "Warning", "FailedScheduling", message)

@@ -524,12 +524,12 @@ def _check(kind: Kind, obj: Object) -> None:
     name, causes = metadata.get("name") or "", []
     longest, pattern = (63, _LABEL) if kind is NAMESPACES else (253, _SUBDOMAIN)
     if len(name) > longest or not re.fullmatch(pattern, name):
-        what = f"a lowercase RFC 1123 name of at most {longest} bytes (regex used for validation is '{pattern}')"
-        causes.append(f'metadata.name: Invalid value: "{name}": must be {what}')
+        rule = f"a lowercase RFC 1123 name of at most {longest} bytes (regex used for validation is '{pattern}')"
+        causes.append(f'metadata.name: Invalid value: "{name}": must be {rule}')
     for value in (metadata.get("labels") or {}).values():
         if not isinstance(value, str) or len(value) > 63 or not re.fullmatch(_VALUE, value):
-            what = f"a valid label of at most 63 bytes (regex used for validation is '{_VALUE}')"
-            causes.append(f'metadata.labels: Invalid value: "{value}": must be {what}')
+            rule = f"a valid label of at most 63 bytes (regex used for validation is '{_VALUE}')"
+            causes.append(f'metadata.labels: Invalid value: "{value}": must be {rule}')
     if kind is CONFIG_MAPS and sum(map(len, map(str.encode, (obj.get("data") or {}).values()))) > MAX_CONFIG_MAP_BYTES:
         causes.append(f"[]: Too long: may not be more than {MAX_CONFIG_MAP_BYTES} bytes")
     if causes:

@@ -75,14 +75,14 @@ def settings_of(part: Mapping[str, Any]) -> dict[str, str]:
 def why_refused(experiment: Mapping[str, Any]) -> str | None:
     """Return why the services refuse the settings of an Experiment, or its space; None if they take them."""
     spec = experiment["spec"]
-    for part, what in (("algorithm", "ValidateAlgorithmSettings"), ("earlyStopping", "ValidateEarlyStoppingSettings")):
+    for part, request in (("algorithm", "ValidateAlgorithmSettings"), ("earlyStopping", "ValidateEarlyStoppingSettings")):
         name = spec.get(part, {}).get("algorithmName")
         for setting, value in settings_of(spec.get(part, {})).items():
             least = SETTINGS[name].get(setting)
             if least is None:
-                return f"{what} Error: unknown setting {setting} for algorithm {name}"
+                return f"{request} Error: unknown setting {setting} for algorithm {name}"
             if not value.isdecimal() or int(value) < least:
-                return f"{what} Error: {setting} must be a whole number of at least {least}, but is {value}"
+                return f"{request} Error: {setting} must be a whole number of at least {least}, but is {value}"
     if spec["algorithm"]["algorithmName"] != "grid":
         return None
     try:

@@ -80,11 +80,11 @@ def untruth(truth: Truth, seen: SeenRun) -> str | None:
 def _loss(truth: Truth, without: Mapping[int, Sequence[Claim]]) -> str:
     """Say what was lost, and what the run says of it."""
     claim = without.get(truth.faulty, next(iter(without.values())))[-1]
-    what = "1 trial" if len(without) == 1 else f"{len(without)} trials"
+    trials = "1 trial" if len(without) == 1 else f"{len(without)} trials"
     text = claim.text or claim.state
     if claim.state == "completed":
         text += f", with {claim.value}" + (" of an epoch before the fault" if is_finite(claim.value) else "")
-    return f"{what}: {text}"
+    return f"{trials}: {text}"
 
 
 def _by_index(seen: SeenRun) -> dict[int, list[Claim]]:

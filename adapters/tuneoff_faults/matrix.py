@@ -51,7 +51,7 @@ def run_matrix(
     """
     experiment = plan.counted[0].spec.experiment
     values = clean_values(experiment, {**experiment.workload.options, "configurations": [], "epoch_seconds": 0.0})
-    faulty = best_of({index: of[-1] for index, of in enumerate(values)}, experiment.objective)
+    faulty = best_of({index: curve[-1] for index, curve in enumerate(values)}, experiment.objective)
     assert faulty is not None
     faults = [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)]
     cells = [
@@ -127,8 +127,8 @@ class _Runner:
         with self._lock:
             self._done += 1
             if not skipped:
-                what = f"{cell.setting}: {cell.label}, {cell.fault.name}: {result.outcome or result.reason}"
-                self.tell(f"{self._done}/{self.count} {what}")
+                text = f"{cell.setting}: {cell.label}, {cell.fault.name}: {result.outcome or result.reason}"
+                self.tell(f"{self._done}/{self.count} {text}")
         return result
 
     def _measured(self, cell: MatrixCell) -> FaultResult:
@@ -143,8 +143,8 @@ class _Runner:
             else:
                 seen = run_by_adapter(cell, site, self.plan.content)
             if not was_struck(cell, site):
-                said = seen.failure or seen.words or ("the run ended well" if seen.ended else "it says nothing")
-                raise NotStruck(f"its trial never came so far: {said}")
+                message = seen.failure or seen.words or ("the run ended well" if seen.ended else "it says nothing")
+                raise NotStruck(f"its trial never came so far: {message}")
         except NotStruck as error:
             return _result(cell, f"could not be struck: {error}", is_missed=True)
         outcome, reason = classify(truth, seen)

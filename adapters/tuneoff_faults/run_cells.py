@@ -119,13 +119,13 @@ def _seen(ended: ChildEnd, folder: Path, seconds: float) -> SeenRun:
 def _memory(cell: MatrixCell, site: CellSite) -> Iterator[tuple[Path | None, float]]:
     """Give the control group, where one is needed and can be made, and how much the trial allocates."""
     workers = cell.spec.experiment.workers
-    each = workers.memory_mb or 0.0
+    memory_mb = workers.memory_mb or 0.0
     if cell.fault.kind != "out_of_memory":
-        yield None, each
+        yield None, memory_mb
         return
-    limit_mb = PROGRAM_MEGABYTES + each * workers.count
+    limit_mb = PROGRAM_MEGABYTES + memory_mb * workers.count
     with memory_group(cell.name, int(limit_mb * MEGABYTE), site.announce) as group:
-        yield group, each if group is None else 2 * limit_mb
+        yield group, memory_mb if group is None else 2 * limit_mb
 
 
 @contextlib.contextmanager

@@ -129,8 +129,8 @@ class CommandMeter(PowerMeter):
         return ended(code)
 
     def _error(self, problem: str) -> str:
-        said = f"; it said: {self._errors[0]}" if self._errors else ""
-        return f"meter command: {self._words[0]!r} {problem}{said}; it must print `seconds watts` lines"
+        complaint = f"; it said: {self._errors[0]}" if self._errors else ""
+        return f"meter command: {self._words[0]!r} {problem}{complaint}; it must print `seconds watts` lines"
 
     def _read_lines(self, stream: IO[str]) -> None:
         with stream:

@@ -176,9 +176,9 @@ class Command(Workload):
         """Copy standard error to that of this process, which is the run's log."""
         assert self._process is not None
         with _UntilItsEnd(self._process, self._process.stderr) as stream, contextlib.suppress(OSError):
-            while some := stream.read(2**16):
-                self._errors = (self._errors + some)[-_TAIL_BYTES:]
-                os.write(2, some)
+            while chunk := stream.read(2**16):
+                self._errors = (self._errors + chunk)[-_TAIL_BYTES:]
+                os.write(2, chunk)
 
     def _instead(self, errors: str) -> str:
         """Return what the program printed in place of an epoch: the line that comes nearest to one, or else its last."""

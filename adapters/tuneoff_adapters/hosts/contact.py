@@ -101,19 +101,19 @@ class Contact:
         """
         nodes = self.nodes if nodes is None else nodes
         modules = tuple(workload_at(self.context.spec.experiment.workload.target).preload)
-        here = self._here = self._here or Agent().probe(package, modules)
-        kernel, processes = here["place"]
+        local = self._here = self._here or Agent().probe(package, modules)
+        kernel, processes = local["place"]
         for name, installed in answers(sent(nodes, "probe", package=package, modules=modules), CHECK_SECONDS).items():
             if (origin := installed.pop("place"))[0] == kernel and origin[1] != processes:
                 raise UserError(
                     f"a host must have its own kernel or the process ids of this one, but host {name} is another container on "
                     "this kernel; use machines, or run the command in that container"
                 )
-            for what, value in installed.items():
-                if value != here[what]:
+            for item, value in installed.items():
+                if value != local[item]:
                     raise UserError(
-                        f"{what} must be the same on all hosts, but host {name} has {_text(value)}, and this one "
-                        f"{_text(here[what])}; install the same there, or name another option `host_python`"
+                        f"{item} must be the same on all hosts, but host {name} has {_text(value)}, and this one "
+                        f"{_text(local[item])}; install the same there, or name another option `host_python`"
                     )
         for node in nodes:
             self._try_folder(node)

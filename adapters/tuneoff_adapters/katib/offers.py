@@ -202,8 +202,8 @@ def _by_size(spec: RunSpec) -> str | None:
         return None
     experiment = spec.experiment
     names: Iterable[str] = (LIST_INDEX,) if experiment.sampler.name in LISTED else experiment.search_space.searched
-    each = 150 + sum(50 + len(name) for name in names)  # bytes: a trial's name, and name and value of each parameter
-    trials = OBJECT_BYTES // each
+    trial_bytes = 150 + sum(50 + len(name) for name in names)  # bytes: a trial's name, and name and value of each parameter
+    trials = OBJECT_BYTES // trial_bytes
     if experiment.budget.trials > trials:
         return (
             f"Katib keeps the parameters of all trials in one object, which takes about {trials} of these trials, "

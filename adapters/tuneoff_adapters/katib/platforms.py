@@ -153,8 +153,8 @@ class EmulatedServer:
         return with_mark(EMULATED_MARK, self._context.execution_id)
 
     def _last_words(self) -> str:
-        said = last_words(self.log)
-        return "it printed nothing" if said.startswith(_SERVING) else said
+        words = last_words(self.log)
+        return "it printed nothing" if words.startswith(_SERVING) else words
 
 
 def _wait_while(is_so: Callable[[], bool], seconds: float) -> None:

@@ -50,8 +50,8 @@ def optimum(experiment: Object | None, outcomes: Iterable[TrialReport], objectiv
             completed = report
     if completed is None:
         return None
-    what = f"Katib's optimal trial {name!r} did not complete" if name else "Katib names no optimal trial"
-    note = f"{what}; the best trial that completed is {completed.trial_id!r}"
+    problem = f"Katib's optimal trial {name!r} did not complete" if name else "Katib names no optimal trial"
+    note = f"{problem}; the best trial that completed is {completed.trial_id!r}"
     return Optimum(best=Best(trial_id=completed.trial_id, configuration=completed.configuration, value=None), note=note)
 
 

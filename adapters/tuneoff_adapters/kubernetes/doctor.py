@@ -147,16 +147,16 @@ def _entries(files: Sequence[dict[str, Any]], plural: str) -> Iterator[dict[str,
 
 def problem_of(image: str) -> tuple[str, int]:
     """Return why an image does not fit this tuneoff, with the exit code for it; an empty text if it does."""
-    here = code_digest()
+    local_code = code_digest()
     try:
         digest, *missing = answer_of(image)
     except InfrastructureError as error:
         return str(error), error.exit_code
-    if digest == here and missing:
+    if digest == local_code and missing:
         return f"{image} lacks {' and '.join(missing)}, which Katib runs in it; take another base", MissingPackageError.exit_code
-    if digest == here:
+    if digest == local_code:
         return "", 0
-    text = f"{image} has tuneoff {digest[:12]}, and this is {here[:12]}; build it anew (make image), or go to its commit"
+    text = f"{image} has tuneoff {digest[:12]}, and this is {local_code[:12]}; build it anew (make image), or go to its commit"
     return text, MissingPackageError.exit_code
 
 

@@ -74,7 +74,7 @@ class PodLog:
             sys.stderr.write(f"{printed}\n")
             self._is_in_traceback = is_first or not printed or printed[0].isspace()
         line = shown_line(printed[-_LONGEST_LINE:])
-        verdict = next((said for said in (EARLY_STOPPED, FAILED) if line.endswith(said)), "")
+        verdict = next((ending for ending in (EARLY_STOPPED, FAILED) if line.endswith(ending)), "")
         if line := line.removesuffix(verdict).rstrip():
             self.last_line = line
         if line or verdict:
@@ -109,8 +109,8 @@ class PodLog:
             ResultsError: the image's tuneoff writes another version of events.
         """
         if self.process is None:
-            whose = "a worker" if self._trial_id is None else f"trial {self._trial_id}"
-            header = read_header(line, f"the log of {whose}") if line.startswith(_HEADER) else None
+            writer = "a worker" if self._trial_id is None else f"trial {self._trial_id}"
+            header = read_header(line, f"the log of {writer}") if line.startswith(_HEADER) else None
             role = POD_WORKER if self._trial_id is None else POD
             is_ours = header is not None and (header.execution_id, header.role) == (self._execution_id, role)
             return header if is_ours else None

@@ -296,15 +296,15 @@ class _Removing:
         stuck = [StuckObject(EXPERIMENTS, experiment)] if experiment is not None else []
         stuck += [StuckObject(resource, obj) for resource in self._kinds for obj in value(answers[resource.plural])]
         if objects.is_own_namespace:
-            what = f"namespace {objects.namespace} is still terminating"
+            problem = f"namespace {objects.namespace} is still terminating"
             see = f"kubectl get namespace {objects.namespace} -o yaml"
         else:
             stuck += [StuckObject(CONFIG_MAPS, rest)] if rest is not None else []
-            what = f"{objects.text} is still being deleted in namespace {objects.namespace}"
+            problem = f"{objects.text} is still being deleted in namespace {objects.namespace}"
             see = f"kubectl get experiments,trials,jobs,pods,configmaps -n {objects.namespace} -l {selector(objects.labels)}"
         reason = why(stuck, rest if objects.is_own_namespace else None)
         return (
-            f"un-deploy: {what} after {self._within:g} s: {reason}; all of it was asked to go, see: {see}"
+            f"un-deploy: {problem} after {self._within:g} s: {reason}; all of it was asked to go, see: {see}"
             f"{release(stuck, objects.namespace)}; if it goes by and by, raise timeouts.undeploy_seconds"
         )
 

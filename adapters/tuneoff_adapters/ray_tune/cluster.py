@@ -61,17 +61,17 @@ class RayHosts:
         self._contact.check(_PACKAGE)
         self._contact.keep()
         address_here = _own_address(self._options.hosts)
-        here = next((host for host in self._shares if is_here(host)), None)
+        local_host = next((host for host in self._shares if is_here(host)), None)
         quiet = ["--disable-usage-stats", "--log-color=false"]
         below = f"{folder}/ray"  # Ray lets everybody write into its own
         head = ["--head", "--port=0", f"--node-ip-address={address_here}", "--include-dashboard=false", f"--temp-dir={below}"]
         by_name = {node.name: node for node in self._contact.nodes}
-        self._run({by_name[here or "localhost"]: [*head, *quiet, f"--num-cpus={self._shares.get(here or '', 0)}"]})
+        self._run({by_name[local_host or "localhost"]: [*head, *quiet, f"--num-cpus={self._shares.get(local_host or '', 0)}"]})
         address = read_regular_text(Path(below) / CURRENT).strip()  # the port is Ray's choice: nobody else can have it
         joined = {
             by_name[host]: [f"--address={address}", *quiet, f"--num-cpus={count}"]
             for host, count in self._shares.items()
-            if host != here
+            if host != local_host
         }
         self._run(joined)
         ray = load()
@@ -98,8 +98,8 @@ class RayHosts:
         """Reach all hosts at once, and return what is wrong with those that do not answer."""
         options, folder = self._options, self._context.work_dir
         names = list(options.hosts) if any(map(is_here, options.hosts)) else ["localhost", *options.hosts]
-        here = {name: (None, sys.executable) for name in names if is_here(name)}
-        ways = {name: here.get(name, (options.host_command, options.host_python)) for name in names}
+        local_nodes = {name: (None, sys.executable) for name in names if is_here(name)}
+        ways = {name: local_nodes.get(name, (options.host_command, options.host_python)) for name in names}
         nodes = [Host(name, template, python, folder / f"host-{name}.log") for name, (template, python) in ways.items()]
         return self._contact.add(nodes, seconds)
 

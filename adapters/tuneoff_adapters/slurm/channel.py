@@ -148,11 +148,11 @@ class Greeting:
         end = begin + min(*_LENGTH.unpack_from(self._received, NONCE_BYTES), MOST_ABOUT_BYTES)
         if len(self._received) < end + TAG_BYTES:
             return None
-        said, proof = self._received[:end], self._received[end:]
-        to_job, to_coordinator, of_job, of_coordinator = _derived(self._key, self.nonce + said)
+        hello, proof = self._received[:end], self._received[end:]
+        to_job, to_coordinator, of_job, of_coordinator = _derived(self._key, self.nonce + hello)
         if not hmac.compare_digest(proof, of_job):
             raise ValueError("it does not know the key")
-        return Greeted(json.loads(said[begin:]), of_coordinator, to_job, to_coordinator)
+        return Greeted(json.loads(hello[begin:]), of_coordinator, to_job, to_coordinator)
 
 
 def greet(host: str, port: int, key: bytes, about: Any) -> Channel:
@@ -165,9 +165,9 @@ def greet(host: str, port: int, key: bytes, about: Any) -> Channel:
     connection = socket.create_connection((host, port), timeout=GREETING_SECONDS)
     try:
         nonce, text = _exactly(connection, NONCE_BYTES), json.dumps(about).encode()
-        said = os.urandom(NONCE_BYTES) + _LENGTH.pack(len(text)) + text
-        to_job, to_coordinator, of_job, of_coordinator = _derived(key, nonce + said)
-        connection.sendall(said + of_job)
+        hello = os.urandom(NONCE_BYTES) + _LENGTH.pack(len(text)) + text
+        to_job, to_coordinator, of_job, of_coordinator = _derived(key, nonce + hello)
+        connection.sendall(hello + of_job)
         if not hmac.compare_digest(_exactly(connection, TAG_BYTES), of_coordinator):
             raise TamperedError(f"the command must know the run's key, but who answers at {host}:{port} does not")
         return Channel(connection, to_coordinator, to_job)

@@ -54,10 +54,10 @@ def states(name: str, job_ids: Iterable[str]) -> dict[str, State]:
 def state_of(job_id: str) -> State:
     """Return what SLURM says of a job; one that it has forgotten has ended."""
     try:
-        said = call("scontrol", "--oneliner", "show", "job", job_id)
+        output = call("scontrol", "--oneliner", "show", "job", job_id)
     except InfrastructureError as error:
         return State("UNKNOWN" if "Invalid job id" in str(error) else AWAY, "")
-    fields = dict(re.findall(r"(JobState|Reason)=(\S+)", said))
+    fields = dict(re.findall(r"(JobState|Reason)=(\S+)", output))
     return State(fields.get("JobState", AWAY), fields.get("Reason", ""))
 
 
@@ -114,6 +114,6 @@ def call(*command: str) -> str:
     except OSError as error:  # also: in time
         raise InfrastructureError(f"SLURM must answer, but {command[0]}: {error}") from error
     if ended.code != 0:
-        said = (ended.errors.strip() or f"exit code {ended.code}").splitlines()[-1]
-        raise InfrastructureError(f"SLURM must answer, but {command[0]} says: {said}")
+        message = (ended.errors.strip() or f"exit code {ended.code}").splitlines()[-1]
+        raise InfrastructureError(f"SLURM must answer, but {command[0]} says: {message}")
     return ended.output

@@ -262,8 +262,8 @@ class SlurmPool(Pool):
             state = states[slot.job.job_id]
             if state.has_ended:
                 self._fruitless = missed  # what ends all jobs at once counts once
-                said = last_words(slot.job.paths.stdout)
-                self._miss(index, slot, f"it ended ({state.text}) before it reached {self._server.endpoint.address}: {said}")
+                words = last_words(slot.job.paths.stdout)
+                self._miss(index, slot, f"it ended ({state.text}) before it reached {self._server.endpoint.address}: {words}")
             elif self._has_begun and clock.monotonic_ns() - slot.since_ns > self._options.pending_seconds * clock.NANOSECONDS:
                 raise InfrastructureError(self._waiting(slot, "option `pending_seconds`"))
 
@@ -345,10 +345,12 @@ def submit(context: RunContext, name: str, job: Job) -> Any:
 @contextlib.contextmanager
 def _outside_of_jobs() -> Iterator[None]:
     """Submit as if this were no job itself, whatever its user has set for others: such variables overrule what is asked for."""
-    ours = {name: value for name, value in os.environ.items() if name.startswith(("SLURM_", "SBATCH_")) and name != "SLURM_CONF"}
-    for name in ours:
+    hidden = {
+        name: value for name, value in os.environ.items() if name.startswith(("SLURM_", "SBATCH_")) and name != "SLURM_CONF"
+    }
+    for name in hidden:
         del os.environ[name]
     try:
         yield
     finally:
-        os.environ.update(ours)
+        os.environ.update(hidden)

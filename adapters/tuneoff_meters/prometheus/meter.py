@@ -324,7 +324,7 @@ class Domain:
                     strange["falls of the counter that are no restart; nothing was counted for them"] += 1
             before = (moment, amount)
             samples.append(PowerSample(t=t, domain=self.name, joules=total))
-        return samples, [f"{self.name}: {count} {what}" for what, count in strange.items()]
+        return samples, [f"{self.name}: {count} {problem}" for problem, count in strange.items()]
 
 
 def _values(series: Mapping[str, Any]) -> dict[float, float]:
@@ -381,7 +381,8 @@ class PrometheusMeter(PowerMeter):
             self._name_this_host(nodes)
             domains = self._fetch(now - LOOK_BACK_SECONDS, now)
         gaps = ([later - earlier for (earlier, _), (later, _) in itertools.pairwise(domain.scraped)] for domain in domains)
-        self._interval = max((statistics.median_high(those) for those in gaps if those), default=UNKNOWN_INTERVAL)  # the slowest
+        medians = (statistics.median_high(seconds) for seconds in gaps if seconds)
+        self._interval = max(medians, default=UNKNOWN_INTERVAL)  # the slowest
         names = sorted(domain.name for domain in domains)
         self.description = MeterDescription(
             kind=chosen.kind or ("estimated" if chosen.domains else "measured"),

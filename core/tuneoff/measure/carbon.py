@@ -96,7 +96,7 @@ def _of_trials(run: RunRecord, account: EnergyAccount, intensity: Intensity, sta
     trials = [trial for trial in run.trials if trial.used_ticket]
     reason = account.reasons.get("trials") or (None if trials else "no trial ran")
     emissions = [emission(_pieces(trial, account), intensity, start_wall_ns) for trial in trials] if reason is None else []
-    used = [each.intensity for each in emissions if each.joules > 0]
+    used = [trial_emission.intensity for trial_emission in emissions if trial_emission.joules > 0]
     mean = sum(used) / len(used) if used else None
     reason = reason or (None if used else "no trial used energy that the meter saw")
     return {"carbon.trial_intensity": _intensity(account, intensity, mean, reason, len(used))}

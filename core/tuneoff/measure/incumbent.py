@@ -92,11 +92,11 @@ def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
     no_trial = "no trial completed with a finite value"
     chosen_id = run.best.trial if run.best is not None else None
     chosen = next((trial for trial in run.trials if trial.trial == chosen_id), None)
-    ours = best_trial(objective, run.trials)
+    computed = best_trial(objective, run.trials)
     validation = chosen.value if chosen is not None else None
-    unnamed = no_trial if ours is None else "the framework named no best trial"
+    unnamed = no_trial if computed is None else "the framework named no best trial"
     values["quality.validation"] = metric_value_or(validation, objective.metric, unnamed, kind="measured")
-    best = ours.value if ours is not None else None
+    best = computed.value if computed is not None else None
     values["quality.validation_of_core_best"] = metric_value_or(best, objective.metric, no_trial, kind="measured")
     scores = _scores(run.test) if run.test is not None else {}
     values.update((f"test.{name}", score) for name, score in scores.items())

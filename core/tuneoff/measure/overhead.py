@@ -158,8 +158,8 @@ def of_longer_jobs(
     `used`: trials that used a ticket, `processes`: those that ran an attempt.
     """
     first = min(processes, workers)
-    each = sum(stages[name] for name in BY_PROCESS) / processes if processes else 0
-    job = metric_value(float(first * each / workers) / 1e6, "ms", n_samples=first) if used else missing("ms", NO_TRIAL)
+    per_process = sum(stages[name] for name in BY_PROCESS) / processes if processes else 0
+    job = metric_value(float(first * per_process / workers) / 1e6, "ms", n_samples=first) if used else missing("ms", NO_TRIAL)
     number, waited = reports
     values = {
         "overhead.job_start": job,
@@ -169,7 +169,7 @@ def of_longer_jobs(
     }
     if used > workers:
         of_trials = sum(total for name, total in stages.items() if name not in BY_PROCESS) - number * (waited or 0.0)
-        of_processes = (processes - first) * each / (used - first)
+        of_processes = (processes - first) * per_process / (used - first)
         further = max(0.0, float(of_trials / used + of_processes))  # never below 0 by rounding
         values["overhead.further_trial"] = metric_value(further / 1e6, "ms", n_samples=used - first)
     return values

@@ -85,7 +85,7 @@ def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
     ends = [(attempt.ended_ns, attempt.uncertainty_ns) for attempt in attempts if attempt.ended_ns is not None]
     grain_ns = POD_GRAIN_NS if any(attempt.process_role in IN_PODS for attempt in attempts) else START_GRAIN_NS
     workers = run.run_spec().experiment.workers.count
-    for name, intervals, what in (
+    for name, intervals, text in (
         (CROWDED_FLAG, presence.crowded, f"more processes than the {workers} workers were present: they share the slots"),
         (DOUBLED_FLAG, presence.doubled, "trials overlapped on a slot while another was empty: its time is called idle"),
     ):
@@ -95,7 +95,7 @@ def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
                 uncertainties = [uncertainty for ended, uncertainty in ends if start < ended <= end]
                 lengths += [end - start] if end - start > grain_ns + max(uncertainties, default=0) else []
         if lengths:
-            yield FlagRecord(name=name, text=f"{what}, {sum(lengths) / 1e9:.3g} s together", count=len(lengths))
+            yield FlagRecord(name=name, text=f"{text}, {sum(lengths) / 1e9:.3g} s together", count=len(lengths))
 
 
 def processes_of(run: RunRecord, slots: Mapping[int, Sequence[OnSlot]]) -> list[Present]:
@@ -136,16 +136,16 @@ class _Sweep:
                     moves += [(item.started_ns, 3, index, item.slot), (item.ended_ns, 0, index, item.slot)]
         moves.sort()
         before = _BEGINNING
-        for when, what, index, slot in moves:
+        for when, event, index, slot in moves:
             if when > before:
                 self._take(before, when)
                 before = when
-            if what == 0:
+            if event == 0:
                 self._attempt(index, slot, -1)
-            elif what == 1:
+            elif event == 1:
                 self._present.pop(index, None)
                 self._waiting.discard(index)
-            elif what == 2:
+            elif event == 2:
                 self._to_come -= 1
                 if self._presence.processes[index].end_ns > when:
                     self._present[index] = 0
@@ -182,9 +182,9 @@ class _Sweep:
         """Give empty slots to processes without an attempt: each its own if that is possible, else all share all."""
         empty = [slot for slot in range(self._count) if not self._running.get(slot)][:free]
         if len(waiting) > free:
-            everybody = tuple(self._presence.processes[index] for index in waiting)
+            sharing = tuple(self._presence.processes[index] for index in waiting)
             for slot in empty:
-                self._add(slot, start, end, everybody)
+                self._add(slot, start, end, sharing)
             return
         homeless = []
         for index in waiting:

@@ -243,8 +243,9 @@ def disturbance_flags(run: RunRecord, evidence: Evidence, account: EnergyAccount
     limit = LARGEST_SHARE / 100 * others.processors * others.seconds
     if others.cpu_seconds <= limit + TICKS_SECONDS * others.processors:
         return ()
-    of = "its only processor" if others.processors == 1 else f"its {others.processors} processors"
-    text = f"other programs used {others.share:.0f} % of {of} in {others.window}: its times are longer, by nobody knows how much"
+    processors = "its only processor" if others.processors == 1 else f"its {others.processors} processors"
+    used = f"other programs used {others.share:.0f} % of {processors} in {others.window}"
+    text = f"{used}: its times are longer, by nobody knows how much"
     return (FlagRecord(name=DISTURBED, text=text),)
 
 

@@ -179,8 +179,10 @@ class Domains:
         header = samples.header
         power = {name: series for name, series in samples.power.items() if series.times}
         hosts = {name.partition("/")[0] for name in power if "/" in name}
-        mine = next(iter(hosts)) if len(hosts) == 1 and all("/" in name for name in power) else header.host
-        local = {name.removeprefix(f"{mine}/"): name for name in power if "/" not in name or name.startswith(f"{mine}/")}
+        host_name = next(iter(hosts)) if len(hosts) == 1 and all("/" in name for name in power) else header.host
+        local = {
+            name.removeprefix(f"{host_name}/"): name for name in power if "/" not in name or name.startswith(f"{host_name}/")
+        }
         self.beside = {name: power[full] for name, full in local.items() if name.startswith(("gpu-", "slot-"))}
         self.gpus = {name: series for name, series in self.beside.items() if name.startswith("gpu-")}
         host = {name: full for name, full in local.items() if name not in self.beside}
@@ -191,7 +193,7 @@ class Domains:
         self.idle_watts = sum(known_watts) if len(known_watts) == len(watts) else None
         self._is_trained_on_gpu = is_trained_on_gpu
         self._longest_gap_ns = header.longest_gap_ns
-        promised = [name.removeprefix(f"{mine}/") for name in header.domains]
+        promised = [name.removeprefix(f"{host_name}/") for name in header.domains]
         # of this host those that the meter has, that the run's energy needs, and that gave no sample
         self.silent = [
             name

@@ -58,9 +58,9 @@ def with_gpus(
         untrained = {key: pieces for key, pieces in attributed.attempts.items() if key not in trained}
         reasons.update(dict.fromkeys(("overhead", "idle", "outside"), missing))
         return Attributed(attempts=untrained, parts=_attributable(attributed.parts, reasons), node=node, reasons=reasons)
-    everything = {name: sorted([*attributed.parts.get(name, ()), *parts.get(name, ())]) for name in {*attributed.parts, *parts}}
+    all_parts = {name: sorted([*attributed.parts.get(name, ()), *parts.get(name, ())]) for name in {*attributed.parts, *parts}}
     together = merged(attributed.attempts, {key: pieces for key, pieces in attempts.items() if key in attributed.attempts})
-    return Attributed(attempts=together, parts=_attributable(everything, reasons), node=node, reasons=reasons)
+    return Attributed(attempts=together, parts=_attributable(all_parts, reasons), node=node, reasons=reasons)
 
 
 def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
@@ -103,16 +103,16 @@ def _share_dynamic(
         if used <= 0:
             continue
         for owner, share in shares:
-            mine = used * share / total
+            used_share = used * share / total
             if owner in PARTS:
-                parts[owner].append(EnergyPiece(start, end, mine))
+                parts[owner].append(EnergyPiece(start, end, used_share))
                 continue
             spans = _during(training[owner], (start, end))
             length = sum(finish - begin for begin, finish, _ in spans)
             if not length:
-                parts["overhead"].append(EnergyPiece(start, end, mine))
+                parts["overhead"].append(EnergyPiece(start, end, used_share))
             for begin, finish, key in spans:
-                attempts[key].append(EnergyPiece(begin, finish, mine * (finish - begin) / length))
+                attempts[key].append(EnergyPiece(begin, finish, used_share * (finish - begin) / length))
 
 
 def _share_static(

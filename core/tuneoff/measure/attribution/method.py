@@ -125,7 +125,9 @@ def by_rates(rates: Rates, uses: Uses) -> Attributed:
     if uses.cpu.unknown:
         reasons["trials"] = NOT_READ
     return Attributed(
-        attempts=merged(by_cpu, by_core), parts={name: of for name, of in parts.items() if name not in reasons}, reasons=reasons
+        attempts=merged(by_cpu, by_core),
+        parts={name: pieces for name, pieces in parts.items() if name not in reasons},
+        reasons=reasons,
     )
 
 

@@ -181,17 +181,17 @@ def _share_out(
     running: set[int] = set()
     waiting: set[int] = set()
     before = moves[0][0]
-    for when, what, index in moves:
+    for when, event, index in moves:
         if when > before and running:
             for runner in sorted(running):
                 share = TimePiece(before, when, (when - before) / len(running))
                 (overhead if runner in waiting else busy_pieces[keys[id(cluster[runner].attempt)]]).append(share)
         before = when
-        if what == 2:
+        if event == 2:
             running.add(index)
-        elif what == 3:
+        elif event == 3:
             waiting.add(index)
-        elif what == 1:
+        elif event == 1:
             waiting.discard(index)
         else:
             running.discard(index)

@@ -77,8 +77,8 @@ def _from_table(options: Mapping[str, Any]) -> tuple[Coefficients, str]:
         watts = named_entry(name)
         if watts is None:
             keys = ("default", *table.generations)
-            some = f"{', '.join(keys[:_SHOWN])}, and {len(keys) - _SHOWN} more, the keys of `generations` in {TABLE}"
-            raise OptionError(f"meter model: no CPU {name!r} in the table{nearest(name, keys)}; known: {some}")
+            listing = f"{', '.join(keys[:_SHOWN])}, and {len(keys) - _SHOWN} more, the keys of `generations` in {TABLE}"
+            raise OptionError(f"meter model: no CPU {name!r} in the table{nearest(name, keys)}; known: {listing}")
     else:
         watts = watts_for(this_cpu(Path(text("model", options, "cpuinfo", "/proc/cpuinfo"))))
     coefficients = Coefficients(

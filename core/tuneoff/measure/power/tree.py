@@ -95,15 +95,15 @@ class ProcessTree:
         """Read the tree. `forks`: how many processes the host has made so far; while it stays, none is searched for."""
         changed: dict[int, ProcessUsage] = {}
         gone: list[tuple[int, int]] = []
-        itself = [self.supervisor] if self.supervisor is not None else []
-        everybody = {member.pid: member for member in (*itself, *self._members.values())}
-        for member in everybody.values():
+        supervisor = [self.supervisor] if self.supervisor is not None else []
+        members = {member.pid: member for member in (*supervisor, *self._members.values())}
+        for member in members.values():
             if self._has_used_little(member, now_ns) or self._read(member, now_ns, changed):
                 continue
             gone.append((member.pid, member.stat.started_ns))
             self._members.pop(member.pid, None)
             self._decided.discard(str(member.pid))
-            parent = everybody.get(member.stat.parent)
+            parent = members.get(member.stat.parent)
             if parent is not None and parent.pid not in changed:  # it has waited for it just now
                 self._read(parent, now_ns, changed)
         if forks is None or forks != self._forks or not self._is_complete:
