@@ -137,13 +137,6 @@ def folder_after(cell: MatrixCell, site: CellSite) -> Path:
     return site.kept if is_on_disk(cell, site) else site.folder
 
 
-def was_struck(cell: MatrixCell, site: CellSite) -> bool:
-    """Tell whether the fault struck, where there is one, once the cell's program has ended."""
-    if cell.fault.strike is not None:
-        return site.is_struck
-    return cell.fault.kind is None or (folder_after(cell, site) / MARK_FILE).exists()
-
-
 def _look(cell: MatrixCell, site: CellSite, pid: int) -> None:
     if cell.fault.strike is None or site.is_struck or not site.mark.exists():
         return

@@ -21,7 +21,7 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.fault_results import CONTROL, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultOutcome, FaultResult
 from tuneoff.registry import adapter_class
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
-from tuneoff_faults.cell import CellSite, MatrixCell, NotStruck, Setting, was_struck
+from tuneoff_faults.cell import MARK_FILE, CellSite, MatrixCell, NotStruck, Setting, folder_after
 from tuneoff_faults.classify import Truth, best_of, classify, clean_values
 from tuneoff_faults.faults import NO_FAULT, TrialFault
 from tuneoff_faults.plain import FaultTools
@@ -122,7 +122,16 @@ class _Runner:
     controls: Mapping[str, float] = field(default_factory=dict)  # seconds of each plain program without a fault
 
     def run(self, cell: MatrixCell) -> FaultResult:
-        skipped = _skipped(self.plan, cell)
+        if reason := skip_reason(next(run for run in self.plan.counted if run.spec is cell.spec)):
+            skipped = reason
+        elif cell.spec.platform not in ("local", "emulated"):
+            skipped = f"platform {cell.spec.platform!r} is not on this machine"
+        elif cell.fault.strike == "part" and (cell.tools is None or cell.tools.part(cell.fault.name) is None):
+            skipped = NO_SUCH_PART
+        elif cell.setting == "defaults" and cell.tools is None:
+            skipped = "its author gives no plain program (`fault_tools`)"
+        else:
+            skipped = ""
         result = _result(cell, skipped) if skipped else self._measured(cell)
         with self._lock:
             self._done += 1
@@ -142,7 +151,8 @@ class _Runner:
                 seen = run_by_defaults(cell, site, self._limit(cell))
             else:
                 seen = run_by_adapter(cell, site, self.plan.content)
-            if not was_struck(cell, site):
+            mark = folder_after(cell, site) / MARK_FILE
+            if not (site.is_struck if cell.fault.strike is not None else cell.fault.kind is None or mark.exists()):
                 message = seen.failure or seen.words or ("the run ended well" if seen.ended else "it says nothing")
                 raise NotStruck(f"its trial never came so far: {message}")
         except NotStruck as error:
@@ -160,20 +170,6 @@ class _Runner:
 def _result(cell: MatrixCell, reason: str, outcome: FaultOutcome | None = None, **fields: Any) -> FaultResult:
     reason = one_line(reason)
     return FaultResult(adapter=cell.label, setting=cell.setting, fault=cell.fault.name, outcome=outcome, reason=reason, **fields)
-
-
-def _skipped(plan: Plan, cell: MatrixCell) -> str:
-    """Return why a cell cannot be run, or ""."""
-    planned = next(run for run in plan.counted if run.spec is cell.spec)
-    if reason := skip_reason(planned):
-        return reason
-    if cell.spec.platform not in ("local", "emulated"):
-        return f"platform {cell.spec.platform!r} is not on this machine"
-    if cell.fault.strike == "part" and (cell.tools is None or cell.tools.part(cell.fault.name) is None):
-        return NO_SUCH_PART
-    if cell.setting == "defaults" and cell.tools is None:
-        return "its author gives no plain program (`fault_tools`)"
-    return ""
 
 
 def skip_reason(run: PlannedRun) -> str:

@@ -17,7 +17,7 @@ from tuneoff.capabilities import Support
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import seconds_at_most
 from tuneoff.measure.stored import read_runs
-from tuneoff.record.run_record import RunRecord, TrialRecord
+from tuneoff.record.run_record import TrialRecord
 from tuneoff.record.selection import selected_executions
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
@@ -180,11 +180,7 @@ def run_by_adapter(cell: MatrixCell, site: CellSite, content: Mapping[str, Any])
         records = []
     if len(records) != 1:
         return SeenRun(failure=f"exit code {ended.code}: {ended.words}", seconds=seconds)
-    return seen_of_record(cell, records[0], seconds)
-
-
-def seen_of_record(cell: MatrixCell, record: RunRecord, seconds: float) -> SeenRun:
-    """Return what a record says, by the index of the configurations."""
+    record = records[0]
     if record.status == "timeout":
         return SeenRun(ended=False, words=str(record.reason), seconds=seconds)
     if record.status != "done":

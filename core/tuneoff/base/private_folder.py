@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -108,7 +108,12 @@ class PrivateFolder:
     def writers(self) -> set[int]:
         """Return the processes into which this one may look and that have a file open for writing below it."""
         real = self.real
-        return {pid for pid in all_pids() if any(self._has(pid, name, real) for name in _descriptors(pid))}
+        pids = set()
+        for pid in all_pids():
+            with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to someone else
+                if any(self._has(pid, name, real) for name in os.listdir(f"/proc/{pid}/fd")):
+                    pids.add(pid)
+        return pids
 
     def remove(self) -> None:
         """Remove all that is in it and itself; what cannot be removed is left. Follows no link."""
@@ -168,8 +173,3 @@ def _refused(path: Path, above: int) -> InfrastructureError:
         f"{path} must be made by this run alone, but {what}: it is not used; run it again, or set TMPDIR to a place that keeps "
         "owners and modes"
     )
-
-
-def _descriptors(pid: int) -> Iterator[str]:
-    with contextlib.suppress(OSError):
-        yield from os.listdir(f"/proc/{pid}/fd")

@@ -165,12 +165,9 @@ def _union(structures: Sequence[Any], others: Sequence[Any], or_none: bool, exac
         return value
     if others and not (structures and isinstance(value, dict)):
         return _reader(others[-1], exact)(value)
-    return _reader(structures[0] if len(structures) == 1 else _tagged(structures, value), exact)(value)
-
-
-def _tagged(kinds: Sequence[Any], value: Any) -> Any:
-    """Return the one of several structures whose tag a mapping has as its `type`."""
-    by_tag = {kind.__struct_config__.tag: kind for kind in kinds}
+    if len(structures) == 1:
+        return _reader(structures[0], exact)(value)
+    by_tag = {structure.__struct_config__.tag: structure for structure in structures}
     if not isinstance(value, dict):
         raise Refused(_RULES[dict], value, wanted=dict)
     if "type" not in value:
@@ -180,7 +177,7 @@ def _tagged(kinds: Sequence[Any], value: Any) -> Any:
     tag = str(value["type"])
     if tag not in by_tag:
         raise Refused(f"`type` must be one of {', '.join(map(repr, by_tag))}, but got {tag!r}{nearest(tag, by_tag)}")
-    return by_tag[tag]
+    return _reader(by_tag[tag], exact)(value)
 
 
 def _one_of(choices: tuple[Any, ...], value: Any) -> Any:

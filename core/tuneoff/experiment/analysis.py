@@ -115,6 +115,8 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
     }
     if anchors:
         stated["anchors"] = anchors
+    has_test = all(workload_at(target).has_test for target in {cell.spec.experiment.workload.target for cell in cells})
+    changed = {} if has_test else {TESTED: VALIDATED}  # where a workload offers no test, quality is judged on validation
     only_emulated = set(emulated) - {label for _, label in present}
     firsts = [entry.label for entry in entries if entry.replicate == 0]
     comparisons = [
@@ -132,7 +134,7 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         **frozen(file.accounting),
         "pairing": "by seed",
         "correction": "bonferroni",
-        "questions": _questions(file, cells),
+        "questions": {name: changed.get(metric, metric) for name, metric in file.analysis.questions.items()},
         "family_size": file.analysis.family_size,
         "failure_rule": FAILURE_RULE,
         "seeds": list(file.seeds),
@@ -145,10 +147,3 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         "missing_rule": MISSING_RULE,
         **stated,
     }
-
-
-def _questions(file: MatrixFile, cells: Sequence[Cell]) -> dict[str, str]:
-    """Return the primary metric of each question: where a workload offers no test, quality is judged on validation."""
-    has_test = all(workload_at(target).has_test for target in {cell.spec.experiment.workload.target for cell in cells})
-    changed = {} if has_test else {TESTED: VALIDATED}
-    return {name: changed.get(metric, metric) for name, metric in file.analysis.questions.items()}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tuneoff.base.reading import Refused
 from tuneoff.base.targets import nearest
 
 STEPS = {  # the parts of the job completion time, in order: where each begins and ends
@@ -395,17 +396,18 @@ def metric(name: str) -> Metric:
     return entry or Metric(name=name, title="no metric of this name is known", unit="count")
 
 
-def is_metric(name: str) -> bool:
-    """Tell whether a run can have a metric of that name."""
-    return general_name(name) in METRICS and not name.endswith("[N]")
+def check_metric(name: str) -> None:
+    """Refuse a name of a metric that no run can have.
 
-
-def unknown_metric(name: str) -> str:
-    """Return one line: no metric of that name, the nearest one, and the others of its family, else the families."""
+    Raises:
+        Refused: it has none; the line has the nearest one, and the others of its family, else the families.
+    """
+    if general_name(name) in METRICS and not name.endswith("[N]"):
+        return
     family = name.partition(".")[0]
     families = dict.fromkeys(item.partition(".")[0] for item in METRICS)
     if family in families:
         hint = f"known of {family!r}: {', '.join(item for item in metric_names() if item.startswith(f'{family}.'))}"
     else:
         hint = f"a name begins with one of: {', '.join(f'{item}.' for item in families)}"
-    return f"no metric named {name!r}{nearest(name, metric_names())}; {hint}"
+    raise Refused(f"no metric named {name!r}{nearest(name, metric_names())}; {hint}")

@@ -48,12 +48,13 @@ def variant_text(variant: Mapping[str, Any]) -> str:
     """
     values = {key: value for key, value in _flat(variant) if key not in _STRATEGIES}
 
-    def shortest(key: str) -> str:
+    texts = []
+    for key, value in values.items():
         parts = key.split(".")
         endings = (".".join(parts[start:]) for start in reversed(range(len(parts))))
-        return next(end for end in endings if end == key or sum(f".{other}".endswith(f".{end}") for other in values) == 1)
-
-    return " ".join(f"{shortest(key)}={_plain(value)}" for key, value in values.items())
+        shortest = next(end for end in endings if end == key or sum(f".{other}".endswith(f".{end}") for other in values) == 1)
+        texts.append(f"{shortest}={_plain(value)}")
+    return " ".join(texts)
 
 
 def platform_text(platform: str, emulated: bool) -> str:

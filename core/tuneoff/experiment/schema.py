@@ -15,7 +15,7 @@ from tuneoff.base.reading import Options, Refused, Written, show
 from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, stepped
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.accounting.declared import WORLD, Date, Prices, Text
-from tuneoff.experiment.metric_catalogue import QUESTIONS, is_metric, unknown_metric
+from tuneoff.experiment.metric_catalogue import QUESTIONS, check_metric
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.seeds import MOST_SEED, MOST_SEEDS, read_seeds
 from tuneoff.experiment.spec import Count, Failures, Name, Seconds, Strategy, Timeouts, Workers
@@ -181,12 +181,7 @@ class StopPart(FilePart, frozen=True, kw_only=True):
             raise ValueError("exactly one of `index` and `configuration` must be given")
 
 
-def _known_metric(name: str) -> None:
-    if not is_metric(name):
-        raise Refused(unknown_metric(name))
-
-
-MetricName = Annotated[Name, _known_metric]
+MetricName = Annotated[Name, check_metric]
 
 
 class AnalysisPart(FilePart, frozen=True, kw_only=True):

@@ -168,7 +168,13 @@ class MlpTraining:
     def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
         """Return model, optimizer and random generators, as copies."""
         tensors = self._float_state() | {name: generator.get_state() for name, generator in self._generators().items()}
-        return {name: _to_state(tensor) for name, tensor in tensors.items()}, {"device": self.device.type}
+        state = {}
+        for name, tensor in tensors.items():
+            values = tensor.detach().cpu().contiguous()
+            # little-endian, as every machine that torch supports here
+            data = ctypes.string_at(values.data_ptr(), values.numel() * values.element_size())
+            state[name] = StateTensor(dtype=_DTYPES[values.dtype], shape=tuple(values.shape), data=data)
+        return state, {"device": self.device.type}
 
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
         """Restore what `state_dict` returned, exactly.
@@ -221,13 +227,6 @@ class MlpTraining:
             predictions.append(logits.argmax(0))
         pairs = torch.bincount(data.labels * classes + torch.cat(predictions), minlength=classes * classes)
         return Evaluation(float(loss) / len(data), pairs.view(classes, classes).tolist())
-
-
-def _to_state(tensor: Tensor) -> StateTensor:
-    """Return a copy of the tensor's values as bytes (little-endian, as every machine that torch supports here)."""
-    values = tensor.detach().cpu().contiguous()
-    data = ctypes.string_at(values.data_ptr(), values.numel() * values.element_size())
-    return StateTensor(dtype=_DTYPES[values.dtype], shape=tuple(values.shape), data=data)
 
 
 def _restore(name: str, state: StateTensor | None, target: Tensor) -> None:

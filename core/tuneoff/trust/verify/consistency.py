@@ -78,14 +78,30 @@ def clock_faults(lives: Sequence[Life], record: RunRecord, samples: Samples | No
     a time service may have turned the wall clock meanwhile: 500 ns per ms between the two readings, and 20 ms at once.
     """
     yield from _disagreeing(lives, samples)
-    yield from _before_their_process(lives)
+
+    # No event is before its process began.
+    slept: dict[str, bool] = {}  # older than `slept_ns`: its processes' starts are on another clock
+    for life in lives:
+        boot = _boot(life.process)
+        slept[boot] = slept.get(boot, True) and life.process.began_ns > life.process.t
+    for life in lives:
+        process = life.process
+        late = process.t - process.anchor_monotonic_ns
+        if late < -process.anchor_width_ns or late > HEADER_NS:
+            text = (
+                f"its first line is {late / 1e9:.3f} s after its clock's anchor, where 0 to {HEADER_NS // NANOSECONDS} s can be"
+            )
+            yield Fault(life.file, text)
+        early = process.began_ns - life.first
+        if early > TICK_NS and not slept[_boot(process)]:
+            yield Fault(life.file, f"it has an event {early / 1e9:.3f} s before its process began")
+
+    # Events and samples lie in the run.
     assert record.clock is not None
     undeploy = record.step("undeploy")
     undeployed_ns = undeploy.ended_ns if undeploy is not None else None  # since the run's start
     start_ns = record.clock.start_monotonic_ns
     yield from _outside_the_run(lives, start_ns, undeployed_ns, record.clock_uncertainty_ns)
-
-    # The samples lie in the run too.
     if samples is None or not lives:
         return
     times = [sample.t for sample in samples.usage]
@@ -121,24 +137,6 @@ def _disagreeing(lives: Sequence[Life], samples: Samples | None) -> Iterator[Fau
                     f"boot, where {allowed / 1e9:.3f} s can be at most: its clock was shifted, or the wall clock was set"
                 )
                 yield Fault(file, text)
-
-
-def _before_their_process(lives: Sequence[Life]) -> Iterator[Fault]:
-    slept: dict[str, bool] = {}  # older than `slept_ns`: its processes' starts are on another clock
-    for life in lives:
-        boot = _boot(life.process)
-        slept[boot] = slept.get(boot, True) and life.process.began_ns > life.process.t
-    for life in lives:
-        process = life.process
-        late = process.t - process.anchor_monotonic_ns
-        if late < -process.anchor_width_ns or late > HEADER_NS:
-            text = (
-                f"its first line is {late / 1e9:.3f} s after its clock's anchor, where 0 to {HEADER_NS // NANOSECONDS} s can be"
-            )
-            yield Fault(life.file, text)
-        early = process.began_ns - life.first
-        if early > TICK_NS and not slept[_boot(process)]:
-            yield Fault(life.file, f"it has an event {early / 1e9:.3f} s before its process began")
 
 
 def _outside_the_run(lives: Sequence[Life], start_ns: int, undeployed_ns: int | None, uncertainty_ns: int) -> Iterator[Fault]:

@@ -112,10 +112,10 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
         findings.add("plan", difference.path, difference.text, difference.stored, difference.recomputed)
 
 
-def missing_runs(
+def check_runs(
     planned: Sequence[Planned], outcomes: Sequence[VerifiedExecution], has_ended: bool | None = None
 ) -> tuple[list[Problem], list[Planned]]:
-    """Return problems for planned runs that must be there and are not, and the runs that were not begun.
+    """Return problems for planned runs that must be there and are not, and for executions of others; and runs not begun.
 
     Runs are executed in the plan's order, so a run without an execution was removed where a later one has one. It also was
     where the last command came to its end (`has_ended`); where nothing tells that, if no execution was interrupted. An
@@ -126,8 +126,8 @@ def missing_runs(
     last = max((index for index, run in enumerate(due) if run.run_id in present), default=-1)
     problems, not_begun = [], []
     if has_ended is None:
-        run_ids = {outcome.run_id for outcome in outcomes}
-        has_ended = bool(run_ids) and not any(_is_cut(run_id, outcomes) for run_id in run_ids)
+        executed = {outcome.run_id for outcome in outcomes}
+        has_ended = bool(executed) and not any(_is_cut(run_id, outcomes) for run_id in executed)
     for index, run in enumerate(due):
         if run.run_id in present:
             continue
@@ -137,15 +137,11 @@ def missing_runs(
             problems.append(_missing(run, "nothing was interrupted: it was removed"))
         else:
             not_begun.append(run)
-    return problems, not_begun
-
-
-def foreign_runs(planned: Sequence[Planned], outcomes: Sequence[VerifiedExecution]) -> Iterator[Problem]:
-    """Yield a problem for each execution of a run that is not in the plan."""
     run_ids = {run.run_id for run in planned}
     for outcome in outcomes:
         if outcome.run_id not in run_ids:
-            yield Problem(check="plan", where=outcome.where, what="", text="its run is not in the plan")
+            problems.append(Problem(check="plan", where=outcome.where, what="", text="its run is not in the plan"))
+    return problems, not_begun
 
 
 def removed_executions(

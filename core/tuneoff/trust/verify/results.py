@@ -31,8 +31,7 @@ from tuneoff.trust.verify.planned import (
     PlanFindings,
     Planned,
     check_plan,
-    foreign_runs,
-    missing_runs,
+    check_runs,
     removed_executions,
 )
 
@@ -162,8 +161,8 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     is_listed = not any(problem.where == RUNS for problem in verification.plan_problems)
     if plan.is_read and is_listed:
         verification.skipped = [run for run in plan.runs if run.skip_reason is not None]
-        missing, verification.not_begun = missing_runs(plan.runs, verification.outcomes, has_ended)
-        verification.plan_problems += [*missing, *foreign_runs(plan.runs, verification.outcomes)]
+        problems, verification.not_begun = check_runs(plan.runs, verification.outcomes, has_ended)
+        verification.plan_problems += problems
     if is_listed:
         verification.plan_problems += removed_executions(
             listed, verification.outcomes, {problem.where for problem in verification.plan_problems}

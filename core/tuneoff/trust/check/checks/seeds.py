@@ -102,7 +102,13 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
     which no difference in distribution was found between the halves; that is weak evidence, since few trials show little.
     What comes again in its half or in the other one is counted once or not at all: the test is of independent samples.
     """
-    if len({_everything(record) for record in records}) == 1:
+    contents = set()
+    for record in records:
+        trials = [(trial.state, *_content(trial)) for trial in record.trials]  # by their order: names may be random
+        named = record.best.trial if record.best is not None else None
+        best = next((number for number, trial in enumerate(record.trials) if trial.trial == named), None)
+        contents.add(canonical_json([trials, best, dict(record.test.scores) if record.test is not None else None]))
+    if len(contents) == 1:
         return Determinism(name="D0", text="D0 (bit-equal)")
     if len({canonical_json(sorted(trial.digest for trial in record.trials)) for record in records}) == 1:
         return Determinism(name="D1", text="D1 (the same configurations, in another order)")
@@ -117,13 +123,6 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
     if p < ALARM:
         return Determinism(name="none", text=f"none (with load the distribution is another, p = {p:.1g})")
     return Determinism(name="D2", text=f"D2 (other configurations; least p of their distributions {p:.2g})")
-
-
-def _everything(record: RunRecord) -> str:
-    trials = [(trial.state, *_content(trial)) for trial in record.trials]  # by their order: a framework may name them at random
-    named = record.best.trial if record.best is not None else None
-    best = next((number for number, trial in enumerate(record.trials) if trial.trial == named), None)
-    return canonical_json([trials, best, dict(record.test.scores) if record.test is not None else None])
 
 
 def _content(trial: Any) -> tuple[str, Any]:
