@@ -95,6 +95,9 @@ def run_cell(cell: MatrixCell, site: CellSite, command: Sequence[str], seconds: 
     Raises:
         NotStruck: the part that is to be taken away is not there.
     """
+    temporary = site.folder / "t"
+    temporary.mkdir(exist_ok=True)
+    environment = fresh_environment(1, temporary, HOME=str(site.folder), PYTHONUNBUFFERED="1", **{CELL: cell.name})
     is_wrapped = is_on_disk(cell, site)
     if is_wrapped:
         disk = [str(site.folder), str(site.kept), str(DISK_MEGABYTES)]
@@ -107,7 +110,7 @@ def run_cell(cell: MatrixCell, site: CellSite, command: Sequence[str], seconds: 
         command,
         site.folder / LOG,
         seconds,
-        _environment(cell, site),
+        {name: value for name, value in environment.items() if name != MARK},
         cwd=site.folder,
         look=functools.partial(_look, cell, site),
         is_stopped=site.stopping.is_set,
@@ -118,13 +121,6 @@ def run_cell(cell: MatrixCell, site: CellSite, command: Sequence[str], seconds: 
 def python(*arguments: str) -> list[str]:
     """Return the command for a Python program."""
     return [sys.executable, *arguments]
-
-
-def _environment(cell: MatrixCell, site: CellSite) -> dict[str, str]:
-    temporary = site.folder / "t"
-    temporary.mkdir(exist_ok=True)
-    environment = fresh_environment(1, temporary, HOME=str(site.folder), PYTHONUNBUFFERED="1", **{CELL: cell.name})
-    return {name: value for name, value in environment.items() if name != MARK}
 
 
 def is_on_disk(cell: MatrixCell, site: CellSite) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,9 +35,12 @@ def classify(truth: Truth, seen: SeenRun) -> tuple[FaultOutcome, str]:
         return FaultOutcome.WRONG, wrong
     if wrong is not None:
         return FaultOutcome.LOST, f"it says so itself ({', '.join(seen.notices)}): {wrong}"
+    by_index: dict[int, list[Claim]] = defaultdict(list)
+    for claim in sorted(seen.claims, key=lambda claim: claim.index):
+        by_index[claim.index].append(claim)
     without = {
         index: claims
-        for index, claims in _by_index(seen).items()
+        for index, claims in by_index.items()
         if truth.result(index) is None or not any(claim.state == "completed" and is_finite(claim.value) for claim in claims)
     }
     skipped = [index for index, claims in without.items() if index != truth.faulty and claims[-1].state == "unfinished"]
@@ -85,13 +89,6 @@ def _loss(truth: Truth, without: Mapping[int, Sequence[Claim]]) -> str:
     if claim.state == "completed":
         text += f", with {claim.value}" + (" of an epoch before the fault" if is_finite(claim.value) else "")
     return f"{trials}: {text}"
-
-
-def _by_index(seen: SeenRun) -> dict[int, list[Claim]]:
-    by_index: dict[int, list[Claim]] = {}
-    for claim in seen.claims:
-        by_index.setdefault(claim.index, []).append(claim)
-    return dict(sorted(by_index.items()))
 
 
 def _are_equal(value: float | None, other: float) -> bool:

@@ -188,7 +188,10 @@ class Faulty(Surrogate):
         if self._fault == "disk_full":
             _fill_disk(self._settings["fill_folder"])
         if self._fault == "outside":
-            _wait_for(self._settings["mark"], self._settings["hold_seconds"])
+            # Until somebody has struck from outside, which the file beside the mark tells, or for so long.
+            mark, deadline = self._settings["mark"], time.monotonic() + self._settings["hold_seconds"]
+            while mark is not None and not Path(f"{mark}{GO_ON}").exists() and time.monotonic() < deadline:
+                time.sleep(_LOOK_SECONDS)
 
 
 def _exhaust_memory(allocate_mb: float, hold_seconds: float) -> None:
@@ -226,13 +229,6 @@ def _fill_disk(folder: str | None) -> None:
                 size //= 2
     finally:
         os.close(descriptor)
-
-
-def _wait_for(mark: str | None, hold_seconds: float) -> None:
-    """Wait until somebody has struck from outside, which the file beside the mark tells, or for so long."""
-    deadline = time.monotonic() + hold_seconds
-    while mark is not None and not Path(f"{mark}{GO_ON}").exists() and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
 
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -148,7 +148,9 @@ class _Runner:
         truth = Truth(values=self.values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
         try:
             if cell.setting == "defaults":
-                seen = run_by_defaults(cell, site, self._limit(cell))
+                # Twice its control's seconds and some more, never more than the experiment's limit.
+                longest, control = experiment.timeouts.trials_seconds, self.controls.get(cell.label)
+                seen = run_by_defaults(cell, site, longest if control is None else min(longest, 2 * control + MORE_SECONDS))
             else:
                 seen = run_by_adapter(cell, site, self.plan.content)
             mark = folder_after(cell, site) / MARK_FILE
@@ -159,12 +161,6 @@ class _Runner:
             return _result(cell, f"could not be struck: {error}", is_missed=True)
         outcome, reason = classify(truth, seen)
         return _result(cell, reason, outcome=outcome, seconds=round(seen.seconds, 3))
-
-    def _limit(self, cell: MatrixCell) -> float:
-        """Return the seconds of a plain program: twice its control's and some more, never more than the experiment's limit."""
-        longest = cell.spec.experiment.timeouts.trials_seconds
-        control = self.controls.get(cell.label)
-        return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
 
 
 def _result(cell: MatrixCell, reason: str, outcome: FaultOutcome | None = None, **fields: Any) -> FaultResult:

@@ -17,7 +17,6 @@ from tuneoff.capabilities import Support
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import seconds_at_most
 from tuneoff.measure.stored import read_runs
-from tuneoff.record.run_record import TrialRecord
 from tuneoff.record.selection import selected_executions
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
@@ -186,16 +185,15 @@ def run_by_adapter(cell: MatrixCell, site: CellSite, content: Mapping[str, Any])
     if record.status != "done":
         return SeenRun(failure=f"{record.status}, charged to {record.charged}: {record.reason}", seconds=seconds)
     indices = {canonical_json(dict(item)): index for index, item in enumerate(cell.spec.experiment.configurations)}
-    claims = tuple(_claim(trial, indices[canonical_json(dict(trial.configuration))]) for trial in record.trials)
+    claims = []
+    for trial in record.trials:
+        state: State = "completed" if trial.state == "completed" else "failed"
+        text = f"{trial.state}: {trial.cause}" if trial.cause else trial.state
+        index = indices[canonical_json(dict(trial.configuration))]
+        claims.append(Claim(index=index, state=state, value=trial.value, text=text))
     by_trial = {trial.trial: claim.index for trial, claim in zip(record.trials, claims, strict=True)}
     best = None
     if record.best is not None and record.best.trial is not None:
         best = (by_trial.get(record.best.trial, -1), record.best.framework_value)
     notices = tuple(flag.name for flag in record.flags if flag.name in NOTICES)
-    return SeenRun(claims=claims, best=best, notices=notices, seconds=seconds)
-
-
-def _claim(trial: TrialRecord, index: int) -> Claim:
-    state: State = "completed" if trial.state == "completed" else "failed"
-    text = f"{trial.state}: {trial.cause}" if trial.cause else trial.state
-    return Claim(index=index, state=state, value=trial.value, text=text)
+    return SeenRun(claims=tuple(claims), best=best, notices=notices, seconds=seconds)

@@ -47,13 +47,12 @@ def variant_text(variant: Mapping[str, Any]) -> str:
     `{"workload.name": "null", "sampler": "tpe"}` is `workload=null`.
     """
     values = {key: value for key, value in _flat(variant) if key not in _STRATEGIES}
-
     texts = []
     for key, value in values.items():
         parts = key.split(".")
         endings = (".".join(parts[start:]) for start in reversed(range(len(parts))))
         shortest = next(end for end in endings if end == key or sum(f".{other}".endswith(f".{end}") for other in values) == 1)
-        texts.append(f"{shortest}={_plain(value)}")
+        texts.append(f"{shortest}={value if isinstance(value, str) else canonical_json(value)}")
     return " ".join(texts)
 
 
@@ -95,7 +94,3 @@ def _flat(variant: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             for ending in _IMPLIED:
                 key = key.removesuffix(ending)
             yield key, value
-
-
-def _plain(value: object) -> str:
-    return value if isinstance(value, str) else canonical_json(value)

@@ -220,7 +220,17 @@ def make_plan(file: MatrixFile) -> Plan:
     cells = expand(file, adapters)
     check = SkipCheck(has_plain=any(variant.file.pruner.name == NO_PRUNER.name for variant in file.variants))
     try:
-        planned = [_planned(cell, check) for cell in cells]
+        planned = [
+            PlannedRun(
+                run_id=cell.spec.run_id,
+                spec=cell.spec,
+                label=cell.label,
+                block=cell.block,
+                skip_reason=check.reason(cell.spec, cell.entry.adapter),
+                emulated=cell.emulated,
+            )
+            for cell in cells
+        ]
     except ExperimentError as error:
         raise type(error)(f"{file.path}: {error}") from error
     runs = _same(file, cells, planned)
@@ -267,17 +277,6 @@ def seconds_at_most(spec: RunSpec) -> float:
         trials = min(trials, budget.wall_clock_seconds + timeouts.trial_seconds)
     others = ("deploy", "setup", "collect", "test", "metrics", "undeploy")
     return trials + sum(float(getattr(timeouts, f"{step}_seconds")) for step in others)
-
-
-def _planned(cell: Cell, check: SkipCheck) -> PlannedRun:
-    return PlannedRun(
-        run_id=cell.spec.run_id,
-        spec=cell.spec,
-        label=cell.label,
-        block=cell.block,
-        skip_reason=check.reason(cell.spec, cell.entry.adapter),
-        emulated=cell.emulated,
-    )
 
 
 def _same(file: MatrixFile, cells: Sequence[Cell], runs: Sequence[PlannedRun]) -> list[PlannedRun]:

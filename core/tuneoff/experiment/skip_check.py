@@ -41,7 +41,10 @@ class SkipCheck:
         if status.state != "ready":
             yield status.text
         yield from self._needs(spec, capabilities)
-        yield from self._workload(spec)
+        workload = spec.experiment.workload.name
+        missing = self._missing(tuple(registry.workload_class(workload).preload))
+        if missing:
+            yield f"workload {workload!r} needs {', '.join(missing)}; run: {install_command(*missing)}"
         refused = _refuse(spec, adapter)
         if refused is not None:
             yield refused
@@ -56,12 +59,6 @@ class SkipCheck:
             if missing:
                 command = install_command(offer.install or capabilities.install or missing[0])
                 yield f"{kind} {strategy.name!r} of adapter {spec.adapter!r} needs {', '.join(missing)}; run: {command}"
-
-    def _workload(self, spec: RunSpec) -> Iterator[str]:
-        workload = spec.experiment.workload.name
-        missing = self._missing(tuple(registry.workload_class(workload).preload))
-        if missing:
-            yield f"workload {workload!r} needs {', '.join(missing)}; run: {install_command(*missing)}"
 
 
 def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool = True) -> Iterator[str]:

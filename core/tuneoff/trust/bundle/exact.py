@@ -35,7 +35,8 @@ class RunPair:
     @property
     def bits_excuse(self) -> str | None:
         """Why equal configurations may give other bits; None where nothing explains it."""
-        devices = sorted({device for run in (self.bundle, self.here) for device in _devices(run)} - {"cpu"})
+        trials = (*self.bundle.trials, *self.here.trials)
+        devices = sorted({attempt.device for trial in trials for attempt in trial.attempts if attempt.device} - {"cpu"})
         on_device = f"trained on {devices[0]}, whose sums have no fixed order" if devices else None
         return self.after_seed("; ".join(self.numerics) or on_device)
 
@@ -216,10 +217,6 @@ def _gap(theirs: str | None, ours: str | None) -> float:
     except ValueError:  # one of both has none
         return math.inf
     return math.inf if math.isnan(gap) else gap
-
-
-def _devices(run: RunRecord) -> Iterator[str]:
-    yield from (attempt.device for trial in run.trials for attempt in trial.attempts if attempt.device)
 
 
 def _selected(run: RunRecord) -> TrialRecord | None:

@@ -128,8 +128,13 @@ def prepare(
     chosen = choose(bundle, adapters=adapters, runs=runs, everything=everything)
     check = SkipCheck()
     reasons = {run.run_id: error for run in chosen if (error := why_not(run, check)) is not None}
-    if len(reasons) == len(chosen) and all(_is_absent(error) for error in reasons.values()):
-        raise next(iter(reasons.values()))
+    absent = [  # not installed at all, as opposed to of another version or unfit
+        error
+        for error in reasons.values()
+        if isinstance(error, UnknownNameError) or (isinstance(error, MissingPackageError) and " is installed" not in str(error))
+    ]
+    if len(absent) == len(chosen):
+        raise absent[0]
     comparison = preflight(bundle, chosen, seed)
     not_here = {run_id: " ".join(str(error).split()) for run_id, error in reasons.items()}
     for run in chosen:
@@ -156,13 +161,24 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
             why = request.not_here.get(run.run_id, "--plan was given" if results is None else "the command was interrupted")
             columns.append(inconclusive("status", where, f"not run: {why}"))
             continue
-        pair = _pair(request, run, record)
+        pair = RunPair(
+            where=where,
+            spec=run.spec,
+            sampler=_sampler(run),
+            bundle=request.bundle.records[run.run_id],
+            here=record,
+            numerics=tuple(request.preflight.changed("numerics")),
+            same_machine=request.preflight.same_machine,
+        )
         columns += [*exact_columns(pair), *(value_columns(pair) if record.status == "done" else ())]
         columns += machine_columns(pair) if record.status == "done" else ()
         if record.status == "done":
             groups.setdefault(group_of(run), []).append((run, record))
     for group, members in groups.items():
-        columns += _quality(request, group, members)
+        theirs = [request.bundle.records[run.run_id] for run in eligible(request.bundle) if group_of(run) == group]
+        ours = [replace(record, run_id=run.run_id) for run, record in members]  # their ids, which another seed changes
+        where = request.names[members[0][0].run_id]
+        columns += quality_columns(where.rpartition(" seed ")[0], theirs, ours)
     answer, why = overall(columns, request.preflight.changed("identity"))
     # What else differs may explain a difference, and a reader must know it anyway.
     others = request.preflight.changed("numerics", "notice")
@@ -186,28 +202,6 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
     return reproduction
 
 
-def _pair(request: ReproduceRequest, run: PlannedRun, record: RunRecord) -> RunPair:
-    return RunPair(
-        where=request.names[run.run_id],
-        spec=run.spec,
-        sampler=_sampler(run),
-        bundle=request.bundle.records[run.run_id],
-        here=record,
-        numerics=tuple(request.preflight.changed("numerics")),
-        same_machine=request.preflight.same_machine,
-    )
-
-
-def _quality(
-    request: ReproduceRequest, group: tuple[str, str], members: Sequence[tuple[PlannedRun, RunRecord]]
-) -> list[ReproducedColumn]:
-    """Return a group's quality; the records here take the ids of the bundle's runs, which another seed changes."""
-    theirs = [request.bundle.records[run.run_id] for run in eligible(request.bundle) if group_of(run) == group]
-    ours = [replace(record, run_id=run.run_id) for run, record in members]
-    where = request.names[members[0][0].run_id]
-    return list(quality_columns(where.rpartition(" seed ")[0], theirs, ours))
-
-
 def _sampler(run: PlannedRun) -> str:
     """Return the sampler's name; of a `default` that is another one, that one's."""
     name = run.spec.experiment.sampler.name
@@ -216,8 +210,3 @@ def _sampler(run: PlannedRun) -> str:
     except TuneoffError:
         return name
     return (offer.same_as if offer is not None else None) or name
-
-
-def _is_absent(error: TuneoffError) -> bool:
-    """Tell whether something is not installed at all, as opposed to of another version or unfit."""
-    return isinstance(error, UnknownNameError) or (isinstance(error, MissingPackageError) and " is installed" not in str(error))

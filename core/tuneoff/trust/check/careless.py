@@ -30,7 +30,9 @@ def seen(configuration: Mapping[str, Any]) -> dict[str, Any]:
         "arguments": [os.path.basename(text) for text in sys.argv],
         "folder": os.getcwd(),
         "umask": umask,
-        "handlers": {number.name: _name(signal.getsignal(number)) for number in _SIGNALS},
+        "handlers": {
+            number.name: getattr(handler := signal.getsignal(number), "__name__", None) or str(handler) for number in _SIGNALS
+        },
         "locale": locale.setlocale(locale.LC_ALL),
         "start method": multiprocessing.get_start_method(allow_none=True),
         "variable": os.environ.get("CARELESS"),
@@ -45,10 +47,6 @@ def seen(configuration: Mapping[str, Any]) -> dict[str, Any]:
     except BaseException as error:  # an AssertionError, in the children of some frameworks
         child = f"{type(error).__name__}: {error}"
     return {"process": process, "configuration": configuration, "child": child}
-
-
-def _name(handler: Any) -> str:
-    return getattr(handler, "__name__", None) or str(handler)
 
 
 def change(configuration: Mapping[str, Any]) -> None:

@@ -181,6 +181,9 @@ def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], a
     except (TuneoffError, ValueError) as error:
         problem = " ".join(f"{type(error).__name__}: {error}".split())
     holders = {ListeningSocket(item["inode"], item["address"], item["port"]): item["pid"] for item in answer["listeners"]}
+    events = (event for _, event in EventLog(folder / EVENTS)) if record is not None else ()
+    # Of the same flag a record keeps one text and a count.
+    flagged = [event.text for event in events if isinstance(event, Flag) and event.name == "left_behind"]
     return FinishedRun(
         name=name,
         experiment=spec.experiment,
@@ -191,16 +194,10 @@ def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], a
         listeners=tuple(holders),
         leftovers=(
             *(Leftover(**item) for item in answer["left"]),
-            *flagged_left(_flags(folder) if record is not None else [], holders),
+            *flagged_left(flagged, holders),
         ),
         end_seconds=answer["end_seconds"],
     )
-
-
-def _flags(folder: Path) -> list[str]:
-    """Return what was flagged as left behind; of the same flag a record keeps one text and a count."""
-    events = (event for _, event in EventLog(folder / EVENTS) if isinstance(event, Flag))
-    return [event.text for event in events if event.name == "left_behind"]
 
 
 def flagged_left(texts: Sequence[str], holders: Mapping[ListeningSocket, int]) -> list[Leftover]:

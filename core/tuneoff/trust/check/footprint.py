@@ -114,11 +114,12 @@ class Footprint:
     @classmethod
     def now(cls, temporary: Sequence[Path] | None = None) -> Footprint:
         """Look; `temporary`: folders in which files are looked for, if not the machine's."""
+        folders = shared_folders() if temporary is None else temporary
         return cls(
             processes=frozenset(descendants(os.getpid())),  # of a subreaper also those that tried to detach
             listeners=frozenset(all_listeners()),
             memory=frozenset(shared_memory()),
-            temporary=frozenset(_entries(shared_folders() if temporary is None else temporary)),
+            temporary=frozenset(path for folder in folders if folder.is_dir() for path in folder.iterdir()),
         )
 
 
@@ -182,10 +183,6 @@ def _mentioned(pid: int, names: Collection[str] = ("environ", "cmdline", "maps")
         texts.append(os.fsencode(os.readlink(f"/proc/{pid}/cwd")))
         texts.extend(os.fsencode(os.readlink(entry.path)) for entry in os.scandir(f"/proc/{pid}/fd"))
     return texts
-
-
-def _entries(folders: Iterable[Path]) -> list[Path]:
-    return [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

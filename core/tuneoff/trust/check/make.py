@@ -129,7 +129,12 @@ def make_evidence(
     finished_runs = {name: item for name, item in ended.items() if isinstance(item, FinishedRun)}
     missing |= without_trials(planned, ended)
     if drawn is None and DRAWS in names:
-        drawn = _received(finished_runs.get(MANY)) or missing.get(MANY) or not_tested("no configuration was received")
+        many = finished_runs.get(MANY)
+        if many is not None and many.stored is not None:
+            received = [trial.configuration for trial in many.stored.trials]
+            drawn = DrawnConfigurations(source="runs", configurations=received)
+        else:
+            drawn = missing.get(MANY) or not_tested("no configuration was received")
     for name, item in {REFUSALS: refusals, DRAWS: drawn}.items():
         if isinstance(item, Finding):
             missing[name] = item
@@ -265,9 +270,3 @@ def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:
     if record is None or planned.plant is not None or any(trial.used_ticket for trial in record.trials):
         return None
     return not_tested(f"run {planned.name} came to no trial; it is {record.status}: {record.reason}")
-
-
-def _received(run: FinishedRun | None) -> DrawnConfigurations | None:
-    if run is None or run.stored is None:
-        return None
-    return DrawnConfigurations(source="runs", configurations=[trial.configuration for trial in run.stored.trials])

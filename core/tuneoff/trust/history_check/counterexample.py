@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.record.events import schema
@@ -84,19 +84,14 @@ def counterexample(history: RunHistory, breach: Breach, count: int) -> Counterex
 
 def _drawn(history: RunHistory, moment: Moment, is_wrong: bool) -> DrawnEvent:
     event, process = moment.event, moment.process
+    details = (getattr(event, name, None) for name in ("name", "epoch", "state", "reason"))  # what tells it from others
+    texts = [str(detail) for detail in details if detail is not None]
     return DrawnEvent(
         seconds=history.at(moment) / NANOSECONDS,
         process=f"{process.role} {process.pid}",
         slot=event.slot if isinstance(event, schema.TrialStarted) and process.role != "pod" else None,
-        event=_words(event),
+        event=" ".join([event.__struct_config__.tag.removeprefix("trial_"), *texts]),
         trial=event.trial,
         attempt=getattr(event, "attempt", None),
         is_wrong=is_wrong,
     )
-
-
-def _words(event: Any) -> str:
-    """Return an event's type, as its file has it, with what tells it from others."""
-    details = (getattr(event, name, None) for name in ("name", "epoch", "state", "reason"))
-    texts = [str(detail) for detail in details if detail is not None]
-    return " ".join([event.__struct_config__.tag.removeprefix("trial_"), *texts])

@@ -81,7 +81,9 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
     outside: dict[str, int] = {}
     if sample.failure is None and sample.outside is None:  # else what was drawn until then is no fair sample
         repeated = _seed_findings(space, sample, notes)
-        columns, outside, beyond = _columns(space, _distinct(configurations) if repeated else configurations)
+        different = {_text(configuration): configuration for configuration in configurations}
+        # Copies are no further evidence on the distribution.
+        columns, outside, beyond = _columns(space, list(different.values()) if repeated else configurations)
         findings += [*repeated, *beyond]
         tests = _tests(space, columns, outside, notes)
     threshold = rejection_threshold([test.p for test in tests if test.p is not None], rate)
@@ -185,11 +187,6 @@ def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list
     for (before, seed), count in shared.items():
         findings.append(_rejected("seeds", f"seeds {before} and {seed} gave {count} equal configurations"))
     return findings
-
-
-def _distinct(configurations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return each configuration once: copies are no further evidence on the distribution."""
-    return list({_text(configuration): configuration for configuration in configurations}.values())
 
 
 def _text(configuration: Mapping[str, Any]) -> str:

@@ -194,14 +194,9 @@ def _energy(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
         return
     pieces = {"job": job_pieces(account) if account.job_reason is None else None, "idle": account.parts.get("idle")}
     for name, part in {**pieces, "node": account.node}.items():
-        if part is not None:
-            yield from _stated(metrics, f"energy.{name}", math.fsum(piece.joules for piece in part))
-
-
-def _stated(metrics: Metrics, name: str, total: float) -> Iterator[Fault]:
-    value = _value(metrics, name)
-    if value is not None:
-        yield from _unequal(name, value, total, "its pieces sum to")
+        value = _value(metrics, f"energy.{name}")
+        if part is not None and value is not None:
+            yield from _unequal(f"energy.{name}", value, math.fsum(piece.joules for piece in part), "its pieces sum to")
 
 
 def _unequal(name: str, whole: float, total: float, how: str) -> Iterator[Fault]:

@@ -55,7 +55,11 @@ def _trained(workload_type: type[Workload], request: Mapping[str, Any], training
         workload.load(own_copy(training["configuration"]), TrialSeeds(split=split, trial=trial))
         clock, started, idle = CpuClock(), time.monotonic(), _idle_seconds()
         metrics: list[Mapping[str, float]] = []
-        loaded = _loaded(workload, training)
+        loaded = 0
+        if "load" in training:  # the state that it begins with
+            checkpoint = read_checkpoint(Path(training["load"]))
+            workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
+            loaded = checkpoint.epoch
         for epoch in range(loaded + 1, training["epochs"] + 1):
             try:
                 trained = dict(workload.train_epoch(epoch))
@@ -90,15 +94,6 @@ def _idle_seconds() -> float:
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     """Return values as a record describes them: JSON has no NaN, and what is not a number must not look like one."""
     return {name: described_value(value) for name, value in values.items()}
-
-
-def _loaded(workload: Workload, training: Mapping[str, Any]) -> int:
-    """Restore the state that a training begins with; return its epoch, 0 where it begins anew."""
-    if "load" not in training:
-        return 0
-    checkpoint = read_checkpoint(Path(training["load"]))
-    workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
-    return checkpoint.epoch
 
 
 if __name__ == "__main__":

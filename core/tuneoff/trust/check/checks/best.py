@@ -163,16 +163,15 @@ def _completed(run: FinishedRun) -> Iterator[str]:
     reads=BOTH,
 )
 def _value(evidence: AdapterEvidence) -> Finding:
-    problems = [problem for run in evidence.some(*BOTH) for problem in _value_problems(run)]
+    problems = []
+    for run in evidence.some(*BOTH):
+        named, best = _named(run), run.record.best
+        if named is None or best is None or named.value is None or best.framework_value is None:
+            continue
+        if abs(best.framework_value - named.value) > VALUE_TOLERANCE * max(1.0, abs(named.value)):
+            text = f"{named.trial} was said to have {best.framework_value:.6g}, but its best epoch has {named.value:.6g}"
+            problems.append(f"{run.name}: {text}")
     return _judged_if_named(problems, evidence)
-
-
-def _value_problems(run: FinishedRun) -> Iterator[str]:
-    named, best = _named(run), run.record.best
-    if named is None or best is None or named.value is None or best.framework_value is None:
-        return
-    if abs(best.framework_value - named.value) > VALUE_TOLERANCE * max(1.0, abs(named.value)):
-        yield f"{run.name}: {named.trial} was said to have {best.framework_value:.6g}, but its best epoch has {named.value:.6g}"
 
 
 @run_check(

@@ -104,7 +104,10 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
     """
     contents = set()
     for record in records:
-        trials = [(trial.state, *_content(trial)) for trial in record.trials]  # by their order: names may be random
+        trials = []  # by their order: a framework may name them at random
+        for trial in record.trials:
+            epochs = trial.attempts[-1].epochs if trial.attempts else ()
+            trials.append([trial.state, trial.digest, [[epoch.epoch, sorted(epoch.metrics.items())] for epoch in epochs]])
         named = record.best.trial if record.best is not None else None
         best = next((number for number, trial in enumerate(record.trials) if trial.trial == named), None)
         contents.add(canonical_json([trials, best, dict(record.test.scores) if record.test is not None else None]))
@@ -123,11 +126,6 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
     if p < ALARM:
         return Determinism(name="none", text=f"none (with load the distribution is another, p = {p:.1g})")
     return Determinism(name="D2", text=f"D2 (other configurations; least p of their distributions {p:.2g})")
-
-
-def _content(trial: Any) -> tuple[str, Any]:
-    epochs = [[epoch.epoch, sorted(epoch.metrics.items())] for epoch in (trial.attempts[-1].epochs if trial.attempts else ())]
-    return trial.digest, canonical_json(epochs)
 
 
 def _distinct(records: Iterable[RunRecord]) -> dict[str, Mapping[str, Any]]:

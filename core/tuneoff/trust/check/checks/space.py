@@ -117,9 +117,12 @@ def _starved(evidence: AdapterEvidence) -> Finding:
     for name, dimension, values in _narrow(evidence):
         counts = Counter(canonical_json(value) for value in values)
         for end in _ends(dimension):
-            count, share = counts[canonical_json(end)], _share(dimension, end)
+            count = counts[canonical_json(end)]
             if count == 0:
                 continue  # the matter of space.bounds-reached
+            share = 1.0 / (dimension.cardinality or 1)
+            if isinstance(dimension, IntegerLog):
+                share = dimension.probability(end)
             p = min(1.0, 2 * min(_at_most(count, len(values), share), _at_most(len(values) - count, len(values), 1 - share)))
             least = min(least, p)
             if p < ALARM:
@@ -146,12 +149,6 @@ def _narrow(evidence: AdapterEvidence) -> Iterator[tuple[str, Dimension, list[An
 def _ends(dimension: Dimension) -> Iterable[Any]:
     values = points(dimension)
     return values[0], values[-1]
-
-
-def _share(dimension: Dimension, value: Any) -> float:
-    if isinstance(dimension, IntegerLog):
-        return dimension.probability(value)
-    return 1.0 / (dimension.cardinality or 1)
 
 
 def _at_most(count: int, draws: int, share: float) -> float:
