@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import stat
@@ -107,6 +108,16 @@ def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
         return open(_checked(path, os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)), "rb")
     with regular(path) as file:
         return open(_checked(path, os.open(file, os.O_RDONLY | _FILE)), "rb")
+
+
+def sha256_of(path: Path, *, follow: bool = False) -> str:
+    """Return the SHA-256 of a regular file.
+
+    Raises:
+        OSError: as `open_regular`.
+    """
+    with open_regular(path, follow=follow) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_regular(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = False) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections import Counter
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneoff import registry
 from tuneoff.base.commands import command
-from tuneoff.base.identity import digest
+from tuneoff.base.identity import digest, own_copy
 from tuneoff.base.json_values import values
 from tuneoff.base.reading import read
 from tuneoff.errors import ExperimentError, ResultsError
@@ -254,7 +253,7 @@ def make_plan(file: MatrixFile) -> Plan:
         path=file.path,
         runs=(*warm, *runs),
         analysis=analysis.freeze(file, adapters, with_result),
-        content=json.loads(json.dumps(file.content)),
+        content=own_copy(file.content),
         power=file.power,
         accounting=file.accounting,
     )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import tuneoff
-from tuneoff.base.files import open_regular, read_json, read_regular
+from tuneoff.base.files import read_json, read_regular, sha256_of
 from tuneoff.base.layout import ACCOUNTING, END, EVENTS, SAMPLES, SPEC, TEST_RESULT, VERSIONS
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.metric_catalogue import METRICS
@@ -140,10 +140,8 @@ def seal(folder: Path) -> tuple[SealedFile, ...]:
         paths += [path for path in (folder / name for name in BESIDE) if path.is_file()]
         files = []
         for path in paths:
-            with open_regular(path) as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            name = path.relative_to(folder).as_posix()
-            files.append(SealedFile(name=name, size_bytes=path.stat().st_size, sha256=digest))
+            sha256, name = sha256_of(path), path.relative_to(folder).as_posix()
+            files.append(SealedFile(name=name, size_bytes=path.stat().st_size, sha256=sha256))
         return tuple(files)
     except OSError as error:
         raise ResultsError(f"{error.filename or folder} cannot be sealed: {error.strerror}") from error

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.files import open_regular
+from tuneoff.base.files import sha256_of
 from tuneoff.base.terminal import output_as_errors
 from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.record.environment import git_remote, git_state
@@ -62,8 +62,7 @@ def _file_digests(paths: Mapping[str, str]) -> dict[str, str | None] | None:
     digests: dict[str, str | None] = {}
     for name, path in paths.items():
         try:
-            with open_regular(Path(path), follow=True) as file:
-                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            digests[name] = sha256_of(Path(path), follow=True)
         except OSError:
             digests[name] = None
     return digests or None

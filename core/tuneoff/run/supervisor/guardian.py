@@ -60,10 +60,6 @@ class _GuardianProcess:
         """Tell it that all ended well, and wait for its end."""
         self._process.communicate(b"q")
 
-    def let_clean(self) -> None:
-        """Let it end and remove whatever is left, and wait for its end."""
-        self._process.communicate()
-
     def __enter__(self) -> Self:
         return self
 
@@ -71,7 +67,7 @@ class _GuardianProcess:
         if kind is None:
             self.dismiss()
         else:
-            self.let_clean()
+            self._process.communicate()  # it ends, and removes whatever is left
 
 
 class Guardian(_GuardianProcess):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from tuneoff.base.files import open_regular, replacing, without_links
+from tuneoff.base.files import open_regular, replacing, sha256_of, without_links
 from tuneoff.errors import ResultsError
 from tuneoff.trust.bundle.manifest import LONGEST_MANIFEST, MANIFEST, BundledFile, BundleManifest, decode, not_a_bundle
 
@@ -63,8 +63,7 @@ def write_archive(target: Path, manifest: BundleManifest, contents: Mapping[str,
             _add(tar, f"{manifest.name}/{MANIFEST}", describe(MANIFEST, text := manifest.encode()), text)
             for file in sorted(manifest.files, key=lambda file: file.path):
                 _add(tar, f"{manifest.name}/{file.path}", file, contents[file.path])
-        with open_regular(target, follow=True) as written:
-            return hashlib.file_digest(written, "sha256").hexdigest()
+        return sha256_of(target, follow=True)
     except OSError as error:
         raise ResultsError(f"{target} cannot be written: {error.strerror}; free space or choose another --output") from error
 

@@ -5,7 +5,6 @@ Chosen to be run again are by default the cheapest runs of each adapter.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tuneoff import registry
-from tuneoff.base.files import open_regular, without_links
+from tuneoff.base.files import sha256_of, without_links
 from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, TuneoffError, UnknownNameError
 from tuneoff.experiment.plan import REPRODUCES, Plan, PlannedRun
@@ -63,8 +62,7 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
         with interrupting(), tempfile.TemporaryDirectory(prefix="tuneoff-bundle-") as temporary:
             folder = without_links(Path(temporary))
             manifest = unpack(path, folder, limit_bytes)
-            with open_regular(path, follow=True) as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = sha256_of(path, follow=True)
             results = folder / RESULTS
             stored = read_plan(results)
             plan = replace(stored, runs=tuple(map(as_installed, stored.runs)))

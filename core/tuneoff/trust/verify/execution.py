@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tuneoff.base.files import odd_entries, open_regular, read_json, read_regular
+from tuneoff.base.files import odd_entries, read_json, read_regular, sha256_of
 from tuneoff.base.layout import BEST_CONFIGURATION, END, EVENTS, FRAMEWORK, RECORD, SAMPLES, TEST_RESULT
 from tuneoff.errors import ResultsError
 from tuneoff.measure.derived import Derived, derive_folder
@@ -209,8 +208,7 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
     path = checkpoint_path(folder, record.test.trial)
     name = path.relative_to(folder).as_posix()
     try:
-        with open_regular(path) as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of(path)
     except FileNotFoundError:
         yield Fault(name, "is missing: the test scored it")
     except OSError as error:

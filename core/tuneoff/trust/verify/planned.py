@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import read_regular
+from tuneoff.base.identity import own_copy
 from tuneoff.base.json_values import plain
 from tuneoff.base.layout import ACCOUNTING, PLAN, RUNS
 from tuneoff.errors import ExperimentError, ResultsError, TuneoffError
@@ -77,7 +77,7 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
         except ExperimentError as error:
             raise ResultsError(f"runs[#{number}]: {error}") from error
     plan = Plan.from_json({**data, "runs": runs})
-    anew = json.loads(json.dumps(plan.to_json()))
+    anew = own_copy(plan.to_json())
     findings.is_read = True
     findings.runs = [
         Planned(run_id=run.run_id, name=run_name(run.label, run.spec), skip_reason=run.skip_reason, emulated=run.emulated)
@@ -89,7 +89,7 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
     # The meter, the intensity and the prices of the plan are what its analysis froze of them.
     for name, value in {"power": plan.power.to_json(), **frozen(plan.accounting)}.items():
         if name in plan.analysis:
-            for difference in differences(json.loads(json.dumps(value)), plan.analysis[name], name):
+            for difference in differences(own_copy(value), plan.analysis[name], name):
                 text = f"is {show(difference.stored)}, but its analysis froze {show(difference.recomputed)}"
                 what = f"accounting: {difference.path}" if name != "power" else difference.path
                 findings.add("plan", what, text, difference.stored, difference.recomputed)
