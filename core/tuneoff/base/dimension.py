@@ -284,7 +284,9 @@ def stepped(low: float, high: float, step: float, *, integer: bool) -> Stepped:
         way_out = f"use step={width} and high={low + (high - low) // width * width}"
         raise ExperimentError(f"an int may have at most 2^52 points, as a framework draws doubles, but got {got}; {way_out}")
     if (last != _decimal(high)) if integer else (float(last) != high):
-        raise ExperimentError(f"`high` must be `low` plus whole steps, but got {got}; use high={_text(last, integer)}")
+        text = str(int(last)) if integer else f"{last:f}"
+        text = text if len(text) <= _LONGEST_TEXT else repr(float(last))
+        raise ExperimentError(f"`high` must be `low` plus whole steps, but got {got}; use high={text}")
     return Stepped(low=low, step=step, size=count + 1, integer=integer)
 
 
@@ -304,11 +306,6 @@ def _decimal(value: float) -> Decimal:
 
 def _point(low: float, index: int, step: float) -> Decimal:
     return _exact().add(_decimal(low), _exact().multiply(index, _decimal(step)))
-
-
-def _text(value: Decimal, integer: bool) -> str:
-    text = str(int(value)) if integer else f"{value:f}"
-    return text if len(text) <= _LONGEST_TEXT else repr(float(value))
 
 
 def describe(dimension: Dimension) -> str:

@@ -122,7 +122,10 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], margin: int = 
     width = terminal_width()
     if width is not None:
         words = [max(len(word) for cell in cells for word in (*cell.split(), "")) for cells in zip(*table, strict=True)]
-        _narrow(widths, words, width - margin - len(GAP) * (len(widths) - 1))
+        room = max(width - margin - len(GAP) * (len(widths) - 1), NARROWEST * len(widths))
+        while sum(widths) > room:  # the widest columns get narrower: those first that are wider than their longest word
+            able = [column for column, longest in enumerate(words) if widths[column] > longest] or range(len(widths))
+            widths[max(able, key=widths.__getitem__)] -= 1
     lines = []
     for row in table:
         text, command = split_command(row[-1]) if len(row[-1]) > widths[-1] else (row[-1], "")
@@ -134,13 +137,6 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], margin: int = 
             lines.append(GAP.join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip())
         lines += [f"{GAP}{command}"] if command else []
     return "\n".join(lines)
-
-
-def _narrow(widths: list[int], words: Sequence[int], width: int) -> None:
-    """Make the widest columns narrower until they have `width` in all: those first that are wider than their longest word."""
-    while sum(widths) > max(width, NARROWEST * len(widths)):
-        able = [column for column, longest in enumerate(words) if widths[column] > longest] or range(len(widths))
-        widths[max(able, key=widths.__getitem__)] -= 1
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

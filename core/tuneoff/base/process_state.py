@@ -210,10 +210,6 @@ def _kept_descriptors() -> Iterator[None]:
                 os.close(copy)
 
 
-def _interpreter() -> tuple[Any, ...]:
-    return sys.getrecursionlimit(), sys.getswitchinterval(), sys.get_int_max_str_digits(), gc.isenabled(), gc.get_threshold()
-
-
 def _set_interpreter(before: tuple[Any, ...]) -> None:
     recursion, interval, digits, is_collecting, thresholds = before
     sys.setrecursionlimit(recursion)
@@ -221,10 +217,6 @@ def _set_interpreter(before: tuple[Any, ...]) -> None:
     sys.set_int_max_str_digits(digits)
     (gc.enable if is_collecting else gc.disable)()
     gc.set_threshold(*thresholds)
-
-
-def _warnings() -> tuple[Any, ...]:
-    return warnings.filters, list(warnings.filters), warnings.showwarning
 
 
 def _set_warnings(before: tuple[Any, ...]) -> None:
@@ -356,7 +348,17 @@ ITEMS = (
         restore=_set_lists,
     ),
     Item(name="standard streams, hooks", read=lambda: [getattr(sys, name) for name in _HOOKS], restore=_set_hooks, is_own=True),
-    Item(name="limits of the interpreter, garbage collector", read=_interpreter, restore=_set_interpreter),
+    Item(
+        name="limits of the interpreter, garbage collector",
+        read=lambda: (
+            sys.getrecursionlimit(),
+            sys.getswitchinterval(),
+            sys.get_int_max_str_digits(),
+            gc.isenabled(),
+            gc.get_threshold(),
+        ),
+        restore=_set_interpreter,
+    ),
     Item(name="limits, priority, processors", read=_limits, restore=_set_limits, is_limit=True),
     Item(
         name="locale",
@@ -364,7 +366,11 @@ ITEMS = (
         restore=lambda before: locale.setlocale(locale.LC_ALL, before),
         is_own=True,
     ),
-    Item(name="warnings", read=_warnings, restore=_set_warnings),
+    Item(
+        name="warnings",
+        read=lambda: (warnings.filters, list(warnings.filters), warnings.showwarning),
+        restore=_set_warnings,
+    ),
     Item(
         name="start method of processes",
         read=lambda context: context._default_context._actual_context,  # its `set_start_method` works once

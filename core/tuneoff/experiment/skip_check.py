@@ -40,16 +40,6 @@ class SkipCheck:
         status = self._status(spec.adapter, adapter)
         if status.state != "ready":
             yield status.text
-        yield from self._needs(spec, capabilities)
-        workload = spec.experiment.workload.name
-        missing = self._missing(tuple(registry.workload_class(workload).preload))
-        if missing:
-            yield f"workload {workload!r} needs {', '.join(missing)}; run: {install_command(*missing)}"
-        refused = _refuse(spec, adapter)
-        if refused is not None:
-            yield refused
-
-    def _needs(self, spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
         for kind, strategy, offers in (
             ("sampler", spec.experiment.sampler, capabilities.samplers),
             ("pruner", spec.experiment.pruner, capabilities.pruners),
@@ -59,6 +49,13 @@ class SkipCheck:
             if missing:
                 command = install_command(offer.install or capabilities.install or missing[0])
                 yield f"{kind} {strategy.name!r} of adapter {spec.adapter!r} needs {', '.join(missing)}; run: {command}"
+        workload = spec.experiment.workload.name
+        missing = self._missing(tuple(registry.workload_class(workload).preload))
+        if missing:
+            yield f"workload {workload!r} needs {', '.join(missing)}; run: {install_command(*missing)}"
+        refused = _refuse(spec, adapter)
+        if refused is not None:
+            yield refused
 
 
 def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool = True) -> Iterator[str]:

@@ -51,8 +51,13 @@ def prepare(dataset: Dataset) -> Path:
         for path, _ in broken:
             if path.exists():
                 log.warning("%s: the cached file was changed; making it again", path)
-        if broken:
-            contents = contents or _obtain(dataset, folder)
+        if broken and not contents and dataset.torchvision_class is None:
+            contents = digits_files()
+            for role, file in dataset.files.items():
+                check_file(contents[role], file, dataset, "scikit-learn's digits.csv.gz")
+        elif broken and not contents:
+            with tempfile.TemporaryDirectory(prefix="download-", dir=folder) as temporary:
+                contents = read_folder(download(dataset, Path(temporary)), dataset)
         for path, role in broken:
             write_atomically(path, (contents or {})[role])
     return folder
@@ -245,16 +250,6 @@ def read_bytes(path: Path) -> bytes:
         raise DataError(f"{path}: the gzip data are truncated or corrupted ({error}); get the file again") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the file and its permissions") from error
-
-
-def _obtain(dataset: Dataset, folder: Path) -> dict[Role, bytes]:
-    if dataset.torchvision_class is None:
-        contents = digits_files()
-        for role, file in dataset.files.items():
-            check_file(contents[role], file, dataset, "scikit-learn's digits.csv.gz")
-        return contents
-    with tempfile.TemporaryDirectory(prefix="download-", dir=folder) as temporary:
-        return read_folder(download(dataset, Path(temporary)), dataset)
 
 
 def _find(folder: Path, file: DataFile) -> Path | None:

@@ -121,7 +121,15 @@ def unpack(path: Path, folder: Path, limit_bytes: int) -> BundleManifest:
     """
     with _opened(path) as (tar, source):
         manifest = _manifest(tar, path)
-        _check_size(manifest, path, folder, limit_bytes)
+        needed = f"{manifest.disk_bytes / 1e6:.0f} MB"
+        if manifest.disk_bytes > limit_bytes:
+            limit = f"{limit_bytes / 1e6:.0f} MB"
+            raise ResultsError(f"{path} unpacks to {needed}, but the limit is {limit}; raise it by --limit-mb")
+        free = shutil.disk_usage(folder).free
+        if manifest.disk_bytes > free:
+            raise ResultsError(
+                f"{path} needs {needed} in {folder}, but {free / 1e6:.0f} MB are free; set TMPDIR to another folder"
+            )
         source.remaining = manifest.size_bytes + PER_MEMBER * (len(manifest.files) + 4) + tarfile.RECORDSIZE
         try:
             _unpack_files(tar, manifest, folder, path)
@@ -190,16 +198,6 @@ def _manifest(tar: tarfile.TarFile, path: Path) -> BundleManifest:
     if member.name != f"{manifest.name}/{MANIFEST}":
         raise not_a_bundle(str(path), f"its {MANIFEST} is that of {manifest.name!r}")
     return manifest
-
-
-def _check_size(manifest: BundleManifest, path: Path, folder: Path, limit_bytes: int) -> None:
-    needed = f"{manifest.disk_bytes / 1e6:.0f} MB"
-    if manifest.disk_bytes > limit_bytes:
-        limit = f"{limit_bytes / 1e6:.0f} MB"
-        raise ResultsError(f"{path} unpacks to {needed}, but the limit is {limit}; raise it by --limit-mb")
-    free = shutil.disk_usage(folder).free
-    if manifest.disk_bytes > free:
-        raise ResultsError(f"{path} needs {needed} in {folder}, but {free / 1e6:.0f} MB are free; set TMPDIR to another folder")
 
 
 def _unpack_files(tar: tarfile.TarFile, manifest: BundleManifest, folder: Path, path: Path) -> None:

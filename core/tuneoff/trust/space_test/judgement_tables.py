@@ -70,7 +70,12 @@ def _lines(outcome: TargetJudgement) -> Iterator[str]:
     emulated = ", emulated" if target.run.emulated else ""
     seeds = f"seeds {', '.join(map(str, outcome.seeds))}" if outcome.seeds else "no seed"
     values = judgement.p_values
-    least = f", the least {min(values):.2g}; {_limit(judgement)}" if values else ""
+    least = ""
+    if values:
+        limit = f"the first to be rejected is one of {FALSE_DISCOVERY_RATE / len(values):.2g} or less"
+        if any(judgement.rejected(test) for test in judgement.tests):
+            limit = f"those up to {judgement.threshold:.2g} are rejected"
+        least = f", the least {min(values):.2g}; {limit}"
     yield one_line(f"{target.title}: {word}{emulated}: {judgement.draws} configurations ({seeds}), {len(values)} p-values{least}")
     yield from (f"  {one_line(f'{finding.id}: {finding.text}')}" for finding in judgement.findings)
     yield from (f"  {one_line(f'note: {note}')}" for note in (*judgement.notes, target.unprobed) if note)
@@ -143,9 +148,3 @@ def _mapping(judgement: SpaceJudgement, name: str) -> str:
         return _NOT_TESTED
     wrong = [finding.values["dimensions"] for finding in judgement.findings if finding.id == "mapping"]
     return "wrong" if any(not names or name in names for names in wrong) else "exact"
-
-
-def _limit(judgement: SpaceJudgement) -> str:
-    if any(judgement.rejected(test) for test in judgement.tests):
-        return f"those up to {judgement.threshold:.2g} are rejected"
-    return f"the first to be rejected is one of {FALSE_DISCOVERY_RATE / len(judgement.p_values):.2g} or less"

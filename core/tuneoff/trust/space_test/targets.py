@@ -10,7 +10,7 @@ from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, Search
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.skip_check import SkipCheck
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.experiment.spec import Budget, Failures, Objective, Strategy, WorkloadSpec
 
 PREFIX = "probe_"
 
@@ -72,9 +72,23 @@ def targets(plan: Plan, draws: int) -> list[SpaceTarget]:
 def _target(run: PlannedRun, label: str, variant: str, draws: int, check: SkipCheck) -> SpaceTarget:
     file_space = run.spec.experiment.search_space
     adapter = registry.adapter_class(run.spec.adapter)
+    workload = registry.workload_class(WORKLOAD)
+    metric = workload.default_metric
+    experiment = replace(
+        run.spec.experiment,
+        workload=WorkloadSpec(name=WORKLOAD, target=registry.find("workload", WORKLOAD).target),
+        objective=Objective(metric=metric, mode=workload.metrics[metric]),
+        sampler=Strategy(name=SAMPLER),
+        pruner=Strategy(name=PRUNER),
+        budget=Budget(trials=draws, epochs_per_trial=1),
+        workers=replace(run.spec.experiment.workers, cpus=1.0, memory_mb=None),
+        failures=Failures(),
+        configurations=(),
+        stops={},
+    )
     reasons: list[str | None] = []
     for space in (with_probes(file_space), file_space):
-        spec = replace(run.spec, replicate=0, experiment=_experiment(run.spec, space, draws))
+        spec = replace(run.spec, replicate=0, experiment=replace(experiment, search_space=space))
         reasons.append(check.reason(spec, adapter))
         planned = replace(run, run_id=spec.run_id, spec=spec, skip_reason=reasons[-1], same_as=None, block=0)
         if reasons[-1] is None:
@@ -82,24 +96,6 @@ def _target(run: PlannedRun, label: str, variant: str, draws: int, check: SkipCh
     unprobed = "" if len(reasons) == 1 else f"without the narrow probes: {reasons[0]}"
     return SpaceTarget(
         run=planned, label=label, variant=variant, file_dimensions=frozenset(file_space.dimensions), unprobed=unprobed
-    )
-
-
-def _experiment(spec: RunSpec, space: SearchSpace, draws: int) -> ExperimentSpec:
-    workload = registry.workload_class(WORKLOAD)
-    metric = workload.default_metric
-    return replace(
-        spec.experiment,
-        workload=WorkloadSpec(name=WORKLOAD, target=registry.find("workload", WORKLOAD).target),
-        search_space=space,
-        objective=Objective(metric=metric, mode=workload.metrics[metric]),
-        sampler=Strategy(name=SAMPLER),
-        pruner=Strategy(name=PRUNER),
-        budget=Budget(trials=draws, epochs_per_trial=1),
-        workers=replace(spec.experiment.workers, cpus=1.0, memory_mb=None),
-        failures=Failures(),
-        configurations=(),
-        stops={},
     )
 
 

@@ -177,7 +177,15 @@ def wrong_sums(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
         slots = [metric for metric in metrics if metric.startswith(f"slots.{name}[")]
         if slots:
             yield from _whole(metrics, f"slots.{name}", slots)
-    yield from _energy(metrics, account)
+
+    # The energy of the job, of idling and of the node: the pieces of the account are summed anew.
+    if account.reason is not None:
+        return
+    pieces = {"job": job_pieces(account) if account.job_reason is None else None, "idle": account.parts.get("idle")}
+    for name, part in {**pieces, "node": account.node}.items():
+        value = _value(metrics, f"energy.{name}")
+        if part is not None and value is not None:
+            yield from _unequal(f"energy.{name}", value, math.fsum(piece.joules for piece in part), "its pieces sum to")
 
 
 def _whole(metrics: Metrics, whole: str, parts: Iterable[str]) -> Iterator[Fault]:
@@ -186,17 +194,6 @@ def _whole(metrics: Metrics, whole: str, parts: Iterable[str]) -> Iterator[Fault
     numbers = [value for value in values if value is not None]
     if total is not None and len(numbers) == len(values):
         yield from _unequal(whole, total, math.fsum(numbers), "its parts sum to")
-
-
-def _energy(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
-    """Sum the pieces of the account anew: the energy of the job, of idling, and of the node."""
-    if account.reason is not None:
-        return
-    pieces = {"job": job_pieces(account) if account.job_reason is None else None, "idle": account.parts.get("idle")}
-    for name, part in {**pieces, "node": account.node}.items():
-        value = _value(metrics, f"energy.{name}")
-        if part is not None and value is not None:
-            yield from _unequal(f"energy.{name}", value, math.fsum(piece.joules for piece in part), "its pieces sum to")
 
 
 def _unequal(name: str, whole: float, total: float, how: str) -> Iterator[Fault]:
