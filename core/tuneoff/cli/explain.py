@@ -82,8 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     if arguments.schema is not None:
         return _schema(arguments.schema, arguments.names)
-    words = " ".join(arguments.names)
-    names = [words] if _word(words) in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
+    names = _names(arguments.names)
     documents = {name: text for name in names if (text := _document(name)) is not None}
     topics = {"keys", *names} if set(names) <= TOPICS.keys() else TOPICS.keys()  # a topic is listed without the others
     every = [(topic, *entry) for topic, entries in TOPICS.items() if topic in topics for entry in entries()] if names else []
@@ -110,6 +109,16 @@ def _schema(kind: str, names: Sequence[str]) -> int:
         raise ExperimentError(f"--schema {kind} is printed alone, but names are given too; leave out {' '.join(names)}")
     write_json({"experiment": json_schema, "run": run_json_schema, "prices": price_file_schema}[kind]())
     return 0
+
+
+def _names(arguments: Sequence[str]) -> list[str]:
+    """Return the names that are asked for: words of several arguments, as `not decided` and `x Ray Tune`, need no quotes."""
+    names, rest = [], [*arguments]
+    while rest:
+        count = next((count for count in range(len(rest), 1, -1) if _word(" ".join(rest[:count])) in WORDS), 1)
+        names.append(" ".join(rest[:count]))
+        del rest[:count]
+    return list(dict.fromkeys(names))
 
 
 def _document(name: str) -> str | None:
@@ -147,8 +156,17 @@ def _explained(name: str, every: Sequence[Row], has_document: bool) -> list[Row]
 def _word(heading: str) -> str:
     """Return the word of a heading of the first table: `added s/trial` is `added per trial`, `x Optuna` is `x`."""
     text = re.sub(r"\b(s|ms|J)/", "per ", " ".join(heading.split()).strip("()"))
-    text = text.partition(",")[0].removesuffix(" ↓").removesuffix(" ↑")
-    return "x" if re.match("[x×] ", text) else text
+    text = re.sub(r", (s|J)( median \(min-max\)?)?$| [↓↑]", "", text)
+    is_ratio = re.match("[x×] ", text) is not None and _plain(text[2:].partition(" (")[0]) in _frameworks()
+    return "x" if is_ratio else text
+
+
+@functools.cache
+def _frameworks() -> frozenset[str]:
+    """Return the names of adapters and of their frameworks, as a heading may have them."""
+    from tuneoff.registry import list_adapters
+
+    return frozenset(_plain(name) for listing in list_adapters() for name in (listing.plugin.name, listing.framework))
 
 
 def _is_of(name: str, topic: str, entry: str) -> bool:
