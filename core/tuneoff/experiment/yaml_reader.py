@@ -197,7 +197,19 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None, top: Path,
         if includer is None:
             raise
         raise ExperimentError(f"{includer}: include: {error}") from error
-    _place_paths(data, path.parent, top)
+
+    # The paths that a file gives, relative to itself, become paths from here; those of a meter, which are stored with the plan,
+    # become paths from `top`, so that the plan is the same wherever it is made.
+    folder, prices, carbon, power = path.parent, data.get("prices"), data.get("carbon"), data.get("power")
+    if isinstance(prices, str) and prices and prices != "none":
+        data["prices"] = str(folder / prices)
+    if isinstance(carbon, dict) and isinstance(carbon.get("series"), str) and carbon["series"]:
+        data["carbon"] = {**carbon, "series": str(folder / carbon["series"])}
+    if isinstance(power, dict) and isinstance(power.get("options"), dict) and folder != top:
+        meter = power.get("meter")
+        relocate = within(os.path.relpath(folder, top))
+        data["power"] = {**power, "options": placed(meter if isinstance(meter, str) else None, power["options"], relocate)}
+
     included = data.pop("include", None)
     names = [included] if isinstance(included, str) else included
     if included is not None and not (isinstance(names, list) and names and all(isinstance(name, str) and name for name in names)):
@@ -206,23 +218,6 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None, top: Path,
     for name in names or ():
         merged = _over(merged, _read(path.parent / name, (*above, here), path, top, read))
     return _over(merged, data)
-
-
-def _place_paths(data: dict[str, Any], folder: Path, top: Path) -> None:
-    """Turn the paths that a file gives, relative to itself, into paths from here; those of a meter into paths from `top`.
-
-    A meter's are stored with the plan, which must be the same wherever it is made.
-    """
-    prices, carbon = data.get("prices"), data.get("carbon")
-    if isinstance(prices, str) and prices and prices != "none":
-        data["prices"] = str(folder / prices)
-    if isinstance(carbon, dict) and isinstance(carbon.get("series"), str) and carbon["series"]:
-        data["carbon"] = {**carbon, "series": str(folder / carbon["series"])}
-    power = data.get("power")
-    if isinstance(power, dict) and isinstance(power.get("options"), dict) and folder != top:
-        meter = power.get("meter")
-        relocate = within(os.path.relpath(folder, top))
-        data["power"] = {**power, "options": placed(meter if isinstance(meter, str) else None, power["options"], relocate)}
 
 
 def _over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
