@@ -143,10 +143,15 @@ def test_quiet_shows_the_answer_and_problems_alone(call: Call, file: File, outco
     assert re.fullmatch(r"tuneoff: run \w+ \(plain random seed 1\) failed: planted; see y/x/log.txt\n", quiet.err)
 
 
-def test_the_command_that_goes_on_repeats_no_option() -> None:
-    assert resume_command(["compare", "a b.yaml", "--output=x", "--resume"], Path("y")).endswith(
-        "compare 'a b.yaml' --output=x --resume"
-    )
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["a b.yaml", "--output=x", "--resume"], "compare 'a b.yaml' --output=x --resume"),  # no option twice
+        (["--trials", "2", "--", "-a.yaml"], "compare --trials 2 --resume --output y -- -a.yaml"),
+    ],
+)
+def test_the_command_that_goes_on_is_one_that_runs(words: list[str], command: str) -> None:
+    assert resume_command(["compare", *words], Path("y")).endswith(command)
 
 
 def test_json_replaces_the_table(call: Call, file: File, outcome: Outcome) -> None:

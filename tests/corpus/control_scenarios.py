@@ -267,7 +267,16 @@ FILTERED: Mapping[str, Asked] = {
         known=[listing("plain", samplers={"random": Offer(), "grid": Offer()})],
         sampler="grid",
     ),
+    "able in one of two scopes": asked(
+        folder(("plain", {}), ("plain", {"sampler": "grid", "variant": {"sampler": "grid"}})),
+        known=[listing("plain", samplers={"random": Offer(), "grid": Offer()}), listing("optuna")],
+    ),
     "only on a stand-in": asked(EMULATED, known=[*KNOWN, KATIB], platform="kubernetes"),
+    "only on a stand-in, where some failed": asked(
+        folder(("plain", {}), ("katib", {"seconds": 0.1, "platform": "emulated", "failed": (3, 4)}), emulated=("emulated",)),
+        known=[*KNOWN, KATIB],
+        platform="kubernetes",
+    ),
     "a stand-in is asked for": asked(EMULATED, known=[*KNOWN, KATIB], platform="emulated"),
     "a stand-in beside": asked(EMULATED, known=[*KNOWN, KATIB]),
     "an entry again": asked(folder(("plain", {}), ("plain", {"replicate": 1}), ("optuna", {}))),

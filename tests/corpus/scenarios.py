@@ -19,6 +19,7 @@ from tuneoff.judge.results import Results
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, default_ratio
 from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing
 from tuneoff.record.run_record import AttemptRecord, RunRecord, RunStatus, TrialRecord, TrialState
+from tuneoff.record.selection import REPEAT, selected_executions
 
 Scenario = Callable[[], Results]
 FAST, SLOW = steady(1000, key="a"), steady(2000, key="b")
@@ -81,6 +82,16 @@ def repeated_runs() -> Results:
     again = [replace(first, execution_id="later"), replace(second, execution_id="cut", status="interrupted", reason="stopped")]
     warm_up = replace(first, run_id="warm-up", execution_id="warm")
     return replace(made, records=(*made.records, *again, warm_up, replace(warm_up, execution_id="warmer")))
+
+
+def tried_again(environment: Mapping[str, Any]) -> Results:
+    """Return runs of which one had failed before it was done; `environment`: what its later execution was made in besides."""
+    made = pair()
+    first = made.records[0]
+    failed = replace(first, execution_id="first", status="failed", reason="planted", charged="framework", metrics={})
+    again = replace(first, environment={**first.environment, **environment})
+    records = (failed, again, *made.records[1:])
+    return replace(made, records=records, selected=selected_executions(records))
 
 
 def no_larger_experiment() -> Results:
@@ -561,6 +572,8 @@ SCENARIOS: Mapping[str, Scenario] = {
     "all failed": lambda: results([Entry(name, FAST, status=statuses(10)) for name in "ab"]),
     "interrupted and not begun": lambda: pair({"status": {9: "interrupted"}, "absent": [8]}),
     "repeated executions": repeated_runs,
+    "failed, and done when tried again": lambda: tried_again({}),
+    "failed, and done when its block was repeated": lambda: tried_again({REPEAT: {"number": 1, "because": {"low_disk": 1}}}),
     # what is odd
     "nothing ran": lambda: pair({"absent": range(10)}, {"absent": range(10)}),
     "a single seed": lambda: pair(seeds=[7]),

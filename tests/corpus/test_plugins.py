@@ -83,6 +83,10 @@ PLANS: Mapping[str, tuple[dict[str, Any], str]] = {
     "each platform of a name": (ON_A_CLUSTER, "--adapter twofold"),
     "the stand-in of a name": (ON_A_CLUSTER, "--adapter twofold@emulated"),
     "another platform of a name": (ON_A_CLUSTER, "--adapter twofold@pretended plain"),
+    "an entry on another platform": (
+        {"adapters": ["plain", {"name": "rich", "options": {"storage": "x"}}]},
+        "--adapter rich@cluster",
+    ),
     "a platform that is mistyped": ({"adapters": ["plain", "twofold@clustr"]}, ""),
     "a name without its platform": ({"adapters": ["twofold@"]}, ""),
     "a platform without its name": (ON_A_CLUSTER, "--adapter @emulated"),

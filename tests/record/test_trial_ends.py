@@ -78,6 +78,17 @@ def test_what_an_interruption_ends_is_cancelled_by_the_user(way: str) -> None:
     assert (record.state, record.cause, record.charged) == ("cancelled", "interrupted by the user", "user")
 
 
+@pytest.mark.parametrize("by", ["trial", "supervisor"])
+def test_a_trial_that_was_killed_before_the_run_was_stopped_keeps_its_cause(by: str) -> None:
+    log, worker = one_trial()
+    supervisor = log.process("supervisor", 0)
+    supervisor.add(schema.TrialKilled, 6.5, trial="1", cause="more than 5 MB", charged="workload", limit="memory")
+    supervisor.add(schema.RunStopped, 7, **INTERRUPTED)
+    (supervisor if by == "supervisor" else worker).end("1", 8, "failed", 2, by=by)
+    record = trial(log)
+    assert (record.state, record.cause, record.charged) == ("failed", "more than 5 MB", "workload")
+
+
 def test_the_supervisor_s_reason_is_the_cause_of_what_died_with_the_coordinator() -> None:
     log, _ = one_trial()
     supervisor = log.process("supervisor", 0)

@@ -148,6 +148,20 @@ def test_a_worker_that_replaces_a_killed_one_is_flagged_only_if_both_were_there(
     assert flags(run) == told
 
 
+@pytest.mark.parametrize(("role", "told"), [("pod", []), ("worker", ["more_processes_than_workers"])])
+def test_a_pod_that_overlaps_within_the_second_to_which_exits_are_dated_is_not_flagged(role: str, told: list[str]) -> None:
+    log = Log()
+    log.step("deploy", 0, 0)
+    for number, (start, end) in enumerate(((0, 5), (4.2, 9))):
+        log.submit(str(number), start)
+        process = log.process(role, start)
+        process.start(str(number), start + 1, slot=0)
+        process.end(str(number), end, "failed", 0, cause="x", charged="workload")
+    run = derive(log.pairs(), make_spec(workers=Workers(count=1)))
+    assert presence_of(run).crowded == [(ns(4.2), ns(5))]
+    assert flags(run) == told
+
+
 def test_more_processes_than_slots_share_them_all_evenly() -> None:
     log = Log()
     for number in range(3):

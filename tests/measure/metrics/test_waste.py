@@ -83,6 +83,11 @@ def test_what_a_retry_took_over_is_wasted_only_if_the_retry_is(again: list[Again
     assert milliseconds(run_of(*again, is_best=is_best), "waste.default.time") == pytest.approx(wasted)
 
 
+def test_an_epoch_that_a_retry_took_over_was_not_trained_after_the_decision_to_stop() -> None:
+    run = run_of(Again(8, 10, 2, {3: 9}, "failed"), stop=1)
+    assert run.metrics["stop.epochs_after_decision"].value == 1
+
+
 def _begun() -> tuple[Log, Writer]:
     """Return a run whose only trial is in its second epoch: its last event is at 4.5 s."""
     log = Log()

@@ -8,15 +8,18 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from builders.live_folders import Folder, snapshot
 from builders.made_runs import made_run
 from command_line import Call
+from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.json_values import BEYOND
 from tuneoff.base.layout import LOCK
 from tuneoff.errors import ResultsError
@@ -179,11 +182,14 @@ def test_what_an_earlier_command_left_is_not_the_current_run(folder: Folder) -> 
 def test_a_run_on_another_host_is_not_said_to_be_dead(folder: Folder) -> None:
     folder.take(pid=2**22 + 1)  # no such process here
     running = folder.begin("serial", 0, host="elsewhere")
+    events = running.log.coordinator.events
+    events[0] = msgspec.structs.replace(events[0], anchor_wall_ns=time.time_ns() - 30 * NANOSECONDS)
     running.log.step("deploy", 0, None)
     running.write()
     state = Watcher(folder.path).look()
     assert (state.activity, state.host, state.exit_code) == (Activity.ELSEWHERE, "elsewhere", None)
     assert state.current is not None
+    assert 30 <= state.current.live.seconds < 90  # by the wall clock: its other clock began at another time
     assert "cannot be told from here" in "\n".join(lines(state))
 
 

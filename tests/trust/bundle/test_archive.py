@@ -211,7 +211,7 @@ def test_a_target_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypa
     assert (tmp_path / "b.tar.gz").read_bytes() == before
 
 
-@pytest.mark.parametrize("after", [b"a longer text", b"other", b""])
+@pytest.mark.parametrize("after", [b"first and more", b"a longer text", b"other", b""])
 def test_a_file_that_changes_while_it_is_packed_is_named(tmp_path: Path, after: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"first")

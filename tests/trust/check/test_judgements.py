@@ -168,6 +168,12 @@ def test_a_wrong_best_trial_fails_in_one_check(best: tuple[str | None, str], wro
     assert found == (wrong.split() if wrong else [])
 
 
+def test_a_trial_that_did_not_complete_is_neither_the_best_nor_the_worst() -> None:
+    trials = [trial(number, value) for number, value in enumerate(LEVELS)]
+    given = both(trials=[*trials, trial(4, 0.95, "failed"), trial(5, 0.1, "pruned")])
+    assert {finding(name, given).verdict for name in BEST_CHECKS} == {"passed"}
+
+
 @pytest.mark.parametrize("best", [(None, None), (BEST, None), (None, WORST), (BEST, "t00009")])
 def test_where_no_trial_is_named_nothing_is_said_of_it(best: tuple[str | None, str | None]) -> None:
     for name in ("best.is-best", "best.direction", "best.value"):

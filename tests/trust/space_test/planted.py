@@ -80,6 +80,13 @@ class Honest(Adapter):
     def undeploy(self) -> None: ...
 
 
+class OneMore(Honest):
+    """Draws as it should, and one parameter more than the space has."""
+
+    def draw(self, count: int) -> Iterator[Mapping[str, object]]:
+        return ({**values, "momentum": 0.9} for values in super().draw(count))
+
+
 class ExclusiveUpper(Honest):
     """Takes the upper bound of integers for excluded, so that the greatest value never comes."""
 

@@ -53,6 +53,11 @@ def test_an_adapter_without_a_defect_is_accepted() -> None:
     assert judgement.mapping_tested
 
 
+def test_a_parameter_that_is_not_in_the_space_is_rejected() -> None:
+    (finding,) = judged(planted.OneMore, 400).findings
+    assert (finding.id, finding.text) == ("bounds", "the draws name what is not in the space: momentum")
+
+
 @pytest.mark.parametrize("adapter", list(MEANT), ids=lambda adapter: adapter.__name__)
 @pytest.mark.slow
 def test_a_planted_defect_is_rejected_by_what_is_meant_for_it(adapter: type[planted.Honest]) -> None:
