@@ -322,7 +322,7 @@ class PodRunner:
         """Return the last states of the containers, by name; none if they never ran."""
         images = [spec.get("image", "") for spec in self._pod["spec"]["containers"] if spec["name"] != COLLECTOR]
         missing = next((image for image in images if self._images and image not in self._images), None)
-        if missing:
+        if missing is not None:
             available = f"the emulated node has: {', '.join(self._images)}"
             self._wait("ErrImagePull", f'Failed to pull image "{missing}": {missing}: not found; {available}')
             return {}

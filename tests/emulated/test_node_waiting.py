@@ -69,6 +69,12 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
         quantity(text)
 
 
+def test_a_container_that_names_no_image_does_not_run_where_images_are_listed(tmp_path: Path) -> None:
+    with node_cluster(tmp_path, images=["here:1"]) as cluster:
+        cluster.submit("nameless", container={"image": ""})
+        assert "the emulated node has: here:1" in cluster.waiting("ErrImagePull", "nameless")["message"]
+
+
 def test_a_missing_image_is_named_and_never_fails_by_itself(tmp_path: Path) -> None:
     with node_cluster(tmp_path, images=["here:1"]) as cluster:
         cluster.submit("bad", container={"image": "nope:1"})

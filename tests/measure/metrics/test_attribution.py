@@ -9,7 +9,18 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from builders.energy_runs import IDLE_WATTS, Simulation, account_of, figures, left_over, metered, one_trial, sampled, with_header
+from builders.energy_runs import (
+    IDLE_WATTS,
+    Simulated,
+    Simulation,
+    account_of,
+    figures,
+    left_over,
+    metered,
+    one_trial,
+    sampled,
+    with_header,
+)
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from tuneoff.measure.attribution.account import energy_account
@@ -243,6 +254,19 @@ def test_a_trial_has_the_dynamic_energy_of_its_process_and_its_slots_idle_power(
     plain = account_of(sampled(meter=meter))
     more = {name: joules(account.parts[name]) - joules(plain.parts[name]) for name in ("overhead", "idle", "outside")}
     assert more == pytest.approx({"overhead": 3 * IDLE, "idle": (3 - 2 + 19 - 16) * IDLE, "outside": (2 + 1) * IDLE})
+
+
+def test_the_share_of_a_process_that_began_no_attempt_is_overhead() -> None:
+    simulation = on_gpu()
+    dead = Simulated(simulation.log.process("trial", 4), [(4.0, 0.0)])
+    dead.go(12, 0.0)
+    dead.writer.exit(dead.at, by=simulation.log.coordinator)
+    simulation.processes.append(dead)
+    account = account_of(samples_of(simulation, {PID: 0.6, dead.writer.process.pid: 0.2}), simulation)
+    assert joules(account.attempts["t00", 0]) == pytest.approx(OF_CPU + 10 * (IDLE + 0.75 * (BUSY - IDLE)))
+    plain = account_of(samples_of(simulation, {PID: 0.6}), simulation)
+    more = joules(account.parts["overhead"]) - joules(plain.parts["overhead"])
+    assert more == pytest.approx(10 * 0.25 * (BUSY - IDLE))
 
 
 def test_a_device_that_no_trial_uses_is_not_the_jobs() -> None:
