@@ -26,7 +26,7 @@ _NAME = re.compile(r"[\w@.#=+:!*-]{1,80}")  # a name, a status, a digest, a time
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 PARTS = {"epochs": "metric", "metrics": "name", "steps": "step", "declared": "symbol"}  # tables by a column of names
 # ids, texts, and what other figures tell
-LEFT_OUT = {"run_id", "execution_id", "source", "coverage", "how", "values", "method", "analysis", "choices", "folder"}
+LEFT_OUT = {"run_id", "execution_id", "source", "coverage", "how", "values", "method", "analysis", "choices", "folder", "rank"}
 OF_RUN = frozenset(RUN_KEYS)  # what every table says of a row's run; the table of runs is told whole
 _NO_NUMBER = "~"
 MOST_ROWS = 3  # of a list that is told row by row

@@ -3,7 +3,7 @@
     python tests/corpus/make.py                    everything, about ten minutes
     python tests/corpus/make.py NAME ...           these cases and what is copied from them
     python tests/corpus/make.py --figures          the figures alone, of the folders as they are
-    python tests/corpus/make.py --derive           before that each record anew from its raw files: it has other fields now
+    python tests/corpus/make.py --derive           before that each record anew from its raw files: with new fields and metrics
 
 A new recording has other times, so its figures are others too: read what changed before it is committed.
 """

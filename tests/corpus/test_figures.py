@@ -14,6 +14,7 @@ from corpus.conftest import Recorded
 from corpus.figures import EXPECTED, call, differences, figure, figures, summary
 
 SHOWN = 20
+ANEW = "python tests/corpus/make.py --figures, or --derive where records have other fields or metrics"
 PLANNED = [case for case in CASES if not case.of and case.how not in ("reproduce", "add a seed")]
 
 
@@ -21,7 +22,7 @@ PLANNED = [case for case in CASES if not case.of and case.how not in ("reproduce
 def test_a_folder_says_what_it_said(case: Case, recorded: Recorded, tmp_path: Path) -> None:
     expected = json.loads((EXPECTED / f"{case.name}.json").read_text())
     found = list(differences(expected, figures(recorded(case.name), tmp_path)))
-    assert not found, "\n".join([*found[:SHOWN], f"{len(found)} differences"])
+    assert not found, "\n".join([*found[:SHOWN], f"{len(found)} differences; if all are meant: {ANEW}"])
 
 
 @pytest.mark.parametrize("case", PLANNED, ids=lambda case: case.name)

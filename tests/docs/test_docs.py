@@ -28,6 +28,7 @@ from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.record import run_record as model
 from tuneoff.record.events import schema
 from tuneoff.run.trial.faults import Retries
+from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.contract import AdapterContract
 from tuneoff_adapters import rustuna
 from tuneoff_adapters.katib import offers as katib
@@ -137,6 +138,10 @@ FACTS = [
     Facts("adapters.md", "settings of the contract tests", tuple(f"`{name}" for name in AdapterContract.__annotations__)),
     quoted("katib.md", "options", (option.name for option in fields(KatibOptions))),
     Facts("katib.md", "defaults", tuple(f"| `{name}` | {value} |" for name, value in katib_defaults())),
+    *(
+        Facts(page, "number of checks", (f"{len(CHECKS)} checks ",))
+        for page in ("conformance.md", "../README.md", "../CHANGELOG.md")
+    ),
     Facts("katib.md", "places", (katib_layout.POD_MODULE, katib_layout.DATA_DIR, "katib_emulation")),
 ]
 IDS = [f"{facts.page}: {facts.what}" for facts in FACTS]

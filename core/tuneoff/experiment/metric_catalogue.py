@@ -45,6 +45,12 @@ QUESTIONS = {  # and the primary metric of each
     "energy": "energy.per_completed_trial_without_test",
     "cost": "cost.per_completed_trial_without_test",
 }
+FURTHER = (  # what `report --json` has the figures of, beside the metrics of its tables
+    *(f"overhead.{name}" for name in ("job_start", "further_trial", "per_report", "reports")),
+    *(f"trials.{name}" for name in ("used", "completed", "failed", "pruned", "per_second")),
+    *("time.metric_collection", "epochs.trained", "energy.job"),
+    *("slots.utilization", "memory.driver_peak_rss", "stage.ask"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

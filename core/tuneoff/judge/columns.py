@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tuneoff.experiment.metric_catalogue import FURTHER
 from tuneoff.measure.spans import PARTS
 
 COLUMNS = (  # of the table of figures
@@ -20,10 +21,4 @@ ADDED = tuple(
     f"overhead.{name}" for name in ("per_trial", "process_start", "between", "dispatch", "report", "exit", "vacant")
 )  # to a trial, and where from
 FOOTPRINT = ("time.preparation", "memory.tree_peak_rss", "suite.cpu_share")
-FURTHER = (
-    *(f"overhead.{name}" for name in ("job_start", "further_trial", "per_report", "reports")),
-    *(f"trials.{name}" for name in ("used", "completed", "failed", "pruned", "per_second")),
-    *("time.metric_collection", "epochs.trained", "energy.job"),
-    *("slots.utilization", "memory.driver_peak_rss", "stage.ask"),
-)
 METRICS = tuple(dict.fromkeys((*COLUMNS, *ADDED, *FOOTPRINT, *FURTHER)))
