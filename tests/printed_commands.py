@@ -77,7 +77,7 @@ def _problems(command: str) -> Iterator[str]:
     if "&&" in words:
         here, then = words[: words.index("&&")], words[words.index("&&") + 1 :]
         if here[0] == "cd" and not Path(here[1]).is_dir():
-            yield f"{here[1]} is no folder"
+            yield f"{here[1]} is not a folder"
         yield from _pip(then, Path(here[1])) if then[:1] == ["pip"] else ()
         return
     while re.fullmatch(r"\w+=.*", words[0]):
@@ -92,7 +92,7 @@ def _problems(command: str) -> Iterator[str]:
     elif Path(program).name == "tuneoff":
         yield from _tuneoff(arguments)
     else:
-        yield f"{program} is no known program"
+        yield f"{program} is not a known program"
 
 
 def _tuneoff(arguments: Sequence[str]) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _tuneoff(arguments: Sequence[str]) -> Iterator[str]:
     if parsed.command not in STARTS:
         folder = parsed.controls if parsed.command == "check" else getattr(parsed, "results", None)
         if isinstance(folder, Path) and not (folder / PLAN).exists():
-            yield f"{folder} is no results folder"
+            yield f"{folder} is not a results folder"
         return
     try:
         plan = run.planned(parsed) if parsed.command == "run" else plan_of(parsed)
@@ -137,7 +137,7 @@ def _pip(words: Sequence[str], folder: Path) -> Iterator[str]:
             if path != "." and not (folder / path).exists():
                 yield f"{path} is not there"
         elif distribution(word) not in declared | OPTIONAL:
-            yield f"{word} is no dependency of the project"
+            yield f"{word} is not a dependency of the project"
 
 
 def distribution(requirement: str) -> str:

@@ -51,7 +51,7 @@ class StopRule:
         """Take in one report; return whether the trial has to stop.
 
         Raises:
-            CollectorError: the bound is no number.
+            CollectorError: the bound is not a number.
         """
         self._best, self._reports = max(self._best, self._sign * value), self._reports + 1
         return self._reports == self._step and self._best < self._sign * _parsed(self._bound, f"rule metric {self.name}")
@@ -78,7 +78,7 @@ class MetricFormat:
         """Return (name, value) for a line of the growing file, as the rule on a metric sees it: any name of a line with its own.
 
         Raises:
-            CollectorError: a value is no number (the default filter reads `nan` and `inf` as empty).
+            CollectorError: a value is not a number (the default filter reads `nan` and `inf` as empty).
         """
         return [(name, _parsed(value, name)) for name, value in self._matches(line, (name,))]
 

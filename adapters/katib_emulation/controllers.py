@@ -5,7 +5,7 @@ Trials and Jobs are made again; that nothing stops running trials when the exper
 counted when new trials are made, but is when the end is checked: with parallelTrialCount above 1 more than maxTrialCount trials
 can be started. That is kept as it is, because whoever uses Katib has to live with it.
 
-What is not: the suggestion service is no object of the cluster, and ready at once; controllers do nothing for an object whose
+What is not: the suggestion service is not an object of the cluster, and ready at once; controllers do nothing for an object whose
 deletion was requested but remove their finalizer (Katib would make missing children again while another finalizer holds the
 object); the trials told to a service are those of the experiment's own namespace; no experiment is restarted after its end, and
 none deletes its trials.
@@ -373,7 +373,7 @@ def count(status: Mapping[str, Any], *states: str) -> int:
 
 
 def _find_best(experiment: Object, trials: Sequence[Standing]) -> bool:
-    """Write `currentOptimalTrial`; return whether the goal is reached. A value that is no number makes its trial the best."""
+    """Write `currentOptimalTrial`; return whether the goal is reached. A value that is not a number makes its trial the best."""
     objective = experiment["spec"]["objective"]
     goal, sign = objective.get("goal"), -1 if objective["type"] == "minimize" else 1
     best: Object | None = None

@@ -66,7 +66,7 @@ class JobController:
             self.reconcile(*job)
 
     def reconcile(self, namespace: str, name: str) -> None:
-        """Bring a Job and its pod to where they belong; a Job that does not exist is no error."""
+        """Bring a Job and its pod to where they belong; a Job that does not exist is not an error."""
         job = self._store.find(JOBS, name, namespace)
         if job is None:
             return

@@ -53,7 +53,7 @@ class Observations:
         return sorted(stored, key=lambda line: moment(line.time) or datetime.min.replace(tzinfo=UTC))
 
     def delete(self, trial: str) -> None:
-        """Forget a trial; one that has none is no error."""
+        """Forget a trial; one that has none is not an error."""
         self._database.execute("DELETE FROM observations WHERE trial = ?", (trial,))
 
 

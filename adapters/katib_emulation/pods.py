@@ -52,7 +52,7 @@ def quantity(text: object) -> Decimal:
     """Return the number that a Kubernetes quantity means: "500m" is 0.5, "1Ki" is 1024.
 
     Raises:
-        ValueError: it is no quantity.
+        ValueError: it is not a quantity.
     """
     match = _QUANTITY.fullmatch(str(text).strip())
     if match is None:

@@ -55,7 +55,7 @@ _POLICIES: Mapping[str | None, Propagation] = {None: "Background", "Background":
 
 
 class PodLogs(Protocol):
-    """Who has the containers' output: the node. Both refuse (400, 404) what is no container or waits to start."""
+    """Who has the containers' output: the node. Both refuse (400, 404) what is not a container or waits to start."""
 
     def read_log(self, namespace: str, pod: str, container: str | None) -> bytes:
         """Return what the container has written so far; empty for a pod without a node."""

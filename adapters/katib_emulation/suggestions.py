@@ -140,7 +140,7 @@ class RandomSearch:
         """Return the configuration with number `index` (from 0), with every value as text; results are of no account.
 
         Raises:
-            ValueError: the space cannot be drawn from (text that is no number, a logarithm of 0, an empty list).
+            ValueError: the space cannot be drawn from (text that is not a number, a logarithm of 0, an empty list).
         """
         draws = stream(self._seed, "random", index)
         return {parameter.name: draw(parameter, draws) for parameter in self._parameters}
@@ -172,7 +172,7 @@ def grid_values(parameter: Parameter) -> Sequence[str]:
     """Return the values of a parameter in a grid.
 
     Raises:
-        ValueError: a double, or text that is no number.
+        ValueError: a double, or text that is not a number.
     """
     if parameter.type == "int":
         return [str(i) for i in range(int(parameter.minimum), int(parameter.maximum) + 1, int(parameter.step))]
@@ -202,7 +202,7 @@ class Grid:
         """The number of combinations.
 
         Raises:
-            ValueError: the space is no grid.
+            ValueError: the space is not a grid.
         """
         return math.prod(len(axis) for axis in self._axes)
 
@@ -210,7 +210,7 @@ class Grid:
         """Return the configuration with number `index` (from 0), with every value as text, by all results so far.
 
         Raises:
-            ValueError: the space is no grid, or empty.
+            ValueError: the space is not a grid, or empty.
         """
         if self.size == 0:
             raise ValueError("the grid has no combinations")
@@ -317,7 +317,7 @@ def results_of(trials: Iterable[Mapping[str, Any]]) -> list[FinishedTrial]:
     Trials whose metrics are unavailable are left out; failed ones are sent, and ignored by every service.
 
     Raises:
-        ValueError: a value is no number (the collector makes "" of `nan`): from then on the service answers no call, as in Katib.
+        ValueError: a value is not a number (the collector makes "" of `nan`): after it the service answers no call, as in Katib.
     """
     results = []
     for trial in trials:
@@ -368,7 +368,7 @@ class MedianStop:
         """Return the early stopping rules for trials that are suggested now: one, or none as long as too few succeeded.
 
         Raises:
-            ValueError: a report is no number, or a succeeded trial has none.
+            ValueError: a report is not a number, or a succeeded trial has none.
         """
         metric = self._objective["objectiveMetricName"]
         for trial in trials:

@@ -59,7 +59,7 @@ def untruth(truth: Truth, seen: SeenRun) -> str | None:
     completed = [claim for claim in seen.claims if claim.state == "completed"]
     for claim in completed:
         due = truth.result(claim.index)
-        if due is None:  # what is not finite and is kept as such is no false value
+        if due is None:  # what is not finite and is kept as such is not a false value
             if is_finite(claim.value) and not any(_are_equal(claim.value, value) for value in truth.values[claim.index]):
                 return f"the faulty trial counts as complete with {claim.value:g}, which it never reached"
         elif claim.value is None or not _are_equal(claim.value, due):

@@ -23,7 +23,7 @@ DOMAIN = "node"
 TIMEOUT_SECONDS = 10.0
 _MOST_KEPT = 100_000  # lines that nobody has read yet: more than a day at one per second
 _STOP_SECONDS = 2.0
-_LONGEST_LINE = 1000  # characters: what prints more without an end of line is no meter
+_LONGEST_LINE = 1000  # characters: what prints more without an end of line is not a meter
 _MOST_AT_ONCE = 20  # samples that one reading gives: of a program that prints more, lines are taken together
 
 
@@ -87,7 +87,7 @@ class CommandMeter(PowerMeter):
         """Return the lines since the last call.
 
         Raises:
-            MeterError: a line is no `seconds watts`, the program ended, or no line comes; each is said once.
+            MeterError: a line is not `seconds watts`, the program ended, or no line comes; each is said once.
         """
         problem = self._lines.take_problem()
         if problem is None and not self._is_told:

@@ -106,7 +106,7 @@ class Zone:
 
         Raises:
             OSError: it cannot be read.
-            ValueError: it is no number.
+            ValueError: it is not a number.
         """
         descriptor = os.open(
             f"{self.folder}/energy_uj", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC

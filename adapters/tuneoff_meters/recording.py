@@ -78,7 +78,7 @@ def _from_jsonl(path: Path, content: str) -> Recording:
         try:
             line = decoder.decode(text)
         except msgspec.MsgspecError as error:
-            raise MeterError(f"meter replay: {path} line {number} is no sample: {error}; correct the file") from error
+            raise MeterError(f"meter replay: {path} line {number} is not a sample: {error}; correct the file") from error
         if isinstance(line, Header):
             header = line
             if line.version != SCHEMA_VERSION:

@@ -24,7 +24,7 @@ from benchmarks.speed.statistics import estimate
 NAME = "katib_polling"
 A = "polling requests within any one second while both trials of a run with katib only sleep: the most"
 SLEEP_SECONDS, QUICK_SECONDS = 40.0, 8.0  # longer than a watch: it is taken up again meanwhile
-MARGIN_SECONDS = 1.5  # at both ends: what a trial's start and end bring about is no waiting
+MARGIN_SECONDS = 1.5  # at both ends: what a trial's start and end bring about is not waiting
 RUNS = 3
 TARGET = SpeedTarget("<=", 2.0)
 IMAGE = "tuneoff.local/speed:1"

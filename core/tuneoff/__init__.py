@@ -20,7 +20,7 @@ def load(results: str | os.PathLike[str]) -> Frames:
     other tables, `.summary()` says how the trials of each framework and sampler ended.
 
     Raises:
-        ResultsError: it is no results folder.
+        ResultsError: it is not a results folder.
         MissingPackageError: pandas or pyarrow is missing.
     """
     from tuneoff.tell.frames.load import load as load_frames
@@ -32,7 +32,7 @@ def curves(results: str | os.PathLike[str]) -> list[Curve]:
     """Return the incumbent of each run of a results folder that ended, as steps on trials, seconds, kWh and USD.
 
     Raises:
-        ResultsError: it is no results folder, or a file in it is damaged.
+        ResultsError: it is not a results folder, or a file in it is damaged.
     """
     from pathlib import Path
 

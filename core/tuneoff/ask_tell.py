@@ -207,7 +207,7 @@ class AskTellAdapter(PoolAdapter):
         """Return the library's best trial, with the configuration and the value of what it names.
 
         Raises:
-            StepError: what it names is no trial that completed.
+            StepError: what it names is not a trial that completed.
         """
         if not self.__completed:
             return None

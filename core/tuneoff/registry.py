@@ -130,7 +130,7 @@ def adapter_class(name: str) -> AdapterClass:
 
     Raises:
         UnknownNameError: no plugin has that name, or there is no such module.
-        PluginError: the plugin cannot be imported, or is no complete adapter.
+        PluginError: the plugin cannot be imported, or is not a complete adapter.
     """
     plugin = find("adapter", name)
     loaded: AdapterClass = _load("adapter", plugin, Adapter)
@@ -153,7 +153,7 @@ def workload_class(name: str) -> type[Workload]:
 
     Raises:
         UnknownNameError: no plugin has that name, or there is no such module.
-        PluginError: the plugin cannot be imported, or is no complete workload.
+        PluginError: the plugin cannot be imported, or is not a complete workload.
     """
     plugin = find("workload", name)
     loaded: type[Workload] = _load("workload", plugin, Workload)

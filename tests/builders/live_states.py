@@ -37,7 +37,7 @@ class Clock:
 
 
 def row(text: str, statuses: str, adapter: str = "serial") -> SeedRow:
-    """Return a row by its signs; a blank is no run."""
+    """Return a row by its signs; a blank is not a run."""
     of = {sign: status for status, sign in SIGNS.items()}
     cells = [
         SeedCell(run_id=f"{text}{seed}", name=text, seed=seed, status=of[sign]) if sign in of else None

@@ -111,7 +111,7 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
     spec = make_spec(adapter=entry.adapter, sampler=entry.sampler, pruner=entry.pruner, seed=seed, variant=entry.variant)
     objective = replace(spec.experiment.objective, metric=entry.metric, mode=entry.mode)  # type: ignore[arg-type]
     platform = "emulated" if entry.emulated else spec.platform
-    workload = replace(spec.experiment.workload, options=dict(entry.variant))  # a variant's name is no part of a run's identity
+    workload = replace(spec.experiment.workload, options=dict(entry.variant))  # a variant's name is not part of a run's identity
     changes = digest(entry.variant["task"] if entry.stream is None else entry.stream) if "task" in entry.variant else ""
     workers = replace(spec.experiment.workers, count=entry.variant.get("workers.count", spec.experiment.workers.count))
     budget = replace(spec.experiment.budget, trials=entry.variant.get("budget.trials", spec.experiment.budget.trials))

@@ -135,7 +135,7 @@ def test_a_run_of_another_version_or_a_damaged_one_is_one_line(
 def test_a_folder_without_results_is_one_line(call: Call, command: str, tmp_path: Path) -> None:
     answer = call(*command.split(), tmp_path)
     assert answer.code == 5
-    assert "is no results folder" in answer.line
+    assert "is not a results folder" in answer.line
     assert "give a results folder, e.g. one under results/" in answer.line
     answer = call(*command.split())
     assert answer.code == 5

@@ -71,7 +71,7 @@ def test_what_is_wrong_with_a_bundle_is_one_line(call: Call, bundle: Path, tmp_p
     repacked(bundle, tmp_path / "bare.tar.gz", lambda folder: (folder / "results" / "matrix.json").unlink())
     for name, text in (
         ("cut.tar.gz", "is truncated"),
-        ("bare.tar.gz", "bare.tar.gz: results is no results folder"),
+        ("bare.tar.gz", "bare.tar.gz: results is not a results folder"),
         ("none.tar.gz", "cannot be read: No such file or directory"),
     ):
         answer = call("reproduce", tmp_path / name)

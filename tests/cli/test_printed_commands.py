@@ -218,10 +218,10 @@ def test_nothing_is_recommended_that_the_plan_refuses(call: Call) -> None:
         ("See: tuneoff check --controls several-1", "no results folder"),
         ("See: tuneoff compare several.yaml --adapters serial", "the parser refuses it"),
         ("To repeat: tuneoff compare my files/it's one.yaml", "no shell takes it"),
-        ("it needs jinja2; run: pip install 'tuneoff[report]'", "tuneoff[report] is no dependency"),
-        ("it needs jinja2; run: pip install tune-off", "tune-off is no dependency"),
+        ("it needs jinja2; run: pip install 'tuneoff[report]'", "tuneoff[report] is not a dependency"),
+        ("it needs jinja2; run: pip install tune-off", "tune-off is not a dependency"),
         ("in the clone: pip install '.[nothing]'", "there is no extra nothing"),
-        ("enter it: cd nowhere && tuneoff plan several.yaml", "nowhere is no folder"),
+        ("enter it: cd nowhere && tuneoff plan several.yaml", "nowhere is not a folder"),
     ],
 )
 def test_a_wrong_command_is_found(call: Call, line: str, problem: str) -> None:

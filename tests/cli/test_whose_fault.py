@@ -80,7 +80,7 @@ def test_a_current_folder_that_was_removed_is_one_line(tmp_path: Path) -> None:
 
 def test_the_root_folder_is_no_results_folder_for_a_bundle(call: Call) -> None:
     answer = call("bundle", "/")
-    assert (answer.code, "/ is no results folder" in answer.line) == (5, True)
+    assert (answer.code, "/ is not a results folder" in answer.line) == (5, True)
 
 
 def test_names_in_a_folder_cannot_steer_a_terminal_through_bundle(call: Call, results: Results) -> None:

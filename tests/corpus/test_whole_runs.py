@@ -1,4 +1,4 @@
-"""Cases run again, now: all that is no time comes to what was recorded, trial by trial and epoch by epoch."""
+"""Cases run again, now: all that is not time comes to what was recorded, trial by trial and epoch by epoch."""
 
 from __future__ import annotations
 

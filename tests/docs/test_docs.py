@@ -294,7 +294,7 @@ WRONG: Mapping[Callable[[str, Path], list[str]], tuple[str, list[str]]] = {  # w
         "Run `pip install 'tuneoff[report]'`, or `pip install jinja2`.",
         [
             "tuneoff run benchmarks/mnist.yaml --trials 0: --trials: must be at least 1, but got 0",
-            "pip install 'tuneoff[report]': tuneoff[report] is no dependency of the project",
+            "pip install 'tuneoff[report]': tuneoff[report] is not a dependency of the project",
         ],
     ),
     unknown_names: ("`tuneoff.load`, `tuneoff.power.meter.Meter`, `tuneoff.adapters`", ["tuneoff.power.meter.Meter"]),

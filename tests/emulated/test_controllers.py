@@ -78,7 +78,7 @@ def test_a_value_that_is_no_number_becomes_the_optimum_and_hangs_the_experiment(
     (name,) = katib.wait_jobs(1)
     katib.end_job(name, ["0.5", ""])
     katib.wait(lambda: has_condition(katib.trial(name), "Succeeded"))
-    (next_name,) = katib.wait_jobs(1)  # 0.5 is its maximum: that one is no trouble
+    (next_name,) = katib.wait_jobs(1)  # 0.5 is its maximum: that one is not a trouble
     katib.end_job(next_name, [""])
     katib.wait(lambda: events(katib, "ReconcileError"))
     text = "rpc error: code = Unknown desc = Exception calling application: could not convert string to float: ''"

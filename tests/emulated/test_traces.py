@@ -18,7 +18,7 @@ pytest.importorskip("kubeflow.katib", reason="needs kubeflow-katib")
 pytestmark = pytest.mark.slow
 
 RECORDED = Path(__file__).with_name("traces")
-# what the emulation leaves out: the suggestion's service is no pod there, and no scheduler, kubelet or deployment says anything
+# what the emulation leaves out: the suggestion's service is not a pod there; no scheduler, kubelet or deployment says anything
 ONLY_REAL = {
     "Deployment Normal ScalingReplicaSet",
     "Pod Normal Created",

@@ -104,7 +104,7 @@ def _tree(results: Path, chance: random.Random) -> str:
 
 
 def _odd(results: Path, chance: random.Random) -> str:
-    """Put something that is no file in a file's or a folder's place."""
+    """Put something that is not a file in a file's or a folder's place."""
     path = a_file(results, chance)
     if chance.random() < 0.2:
         path = path.parent

@@ -85,7 +85,7 @@ def documents(chance: random.Random) -> str:
 
 
 def includes(chance: random.Random) -> str:
-    """Files that include themselves, each other, nothing, or what is no file of the kind."""
+    """Files that include themselves, each other, nothing, or what is not a file of the kind."""
     names: tuple[str, ...] = (
         *("experiment.yaml", "./experiment.yaml", "other.yaml", "digits.yaml", "mnist.yaml", ".", "..", "series.csv"),
         *("prices.yaml", "pipe", "/dev/zero", "/dev/null", "/proc/self/mem", "/proc/kmsg", "endless"),

@@ -138,7 +138,7 @@ def _neighbour(folder: Path, chance: random.Random) -> str:
 
 
 def _odd_name(folder: Path, chance: random.Random) -> str:
-    """Return a name that is no name of a file, or one that is seldom used for a file that is there."""
+    """Return a name that is not a name of a file, or one that is seldom used for a file that is there."""
     name = chance.choice(
         (
             *SHORT,

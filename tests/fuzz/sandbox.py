@@ -198,7 +198,7 @@ def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float, others
 
 
 def _waited_seconds(pid: int) -> float:
-    """Return how long a process waited for a processor: a busy machine is no hang."""
+    """Return how long a process waited for a processor: a busy machine is not a hang."""
     try:
         with open(f"/proc/{pid}/schedstat") as file:
             return int(file.read().split()[1]) / 1e9

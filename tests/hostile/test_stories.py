@@ -241,7 +241,7 @@ def test_a_trial_has_no_name_that_leads_elsewhere(here: Path, call: Call, name: 
     for events in (folder / "events").glob("*"):
         events.write_text(events.read_text().replace('"trial":"t00000"', f'"trial":{json.dumps(name)}'))
     answer = call("verify", "results")
-    assert (answer.code, "is no event" in answer.out + answer.err) == (1, True)
+    assert (answer.code, "is not an event" in answer.out + answer.err) == (1, True)
     assert (here / "victim" / "x").read_text() == PRECIOUS
 
 

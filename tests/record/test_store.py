@@ -223,7 +223,7 @@ def test_a_specification_of_other_types_is_one_line(folder: Path, path: tuple[An
         here = here[key]
     here[path[-1]] = value
     (folder / "spec.json").write_text(json.dumps(data))
-    with pytest.raises(ResultsError, match="is no specification of a run: a run's specification is damaged: "):
+    with pytest.raises(ResultsError, match="is not a specification of a run: a run's specification is damaged: "):
         read_spec(folder)
 
 

@@ -1,4 +1,4 @@
-"""What an adapter notes of versions reaches the record; a file that is none is no error."""
+"""What an adapter notes of versions reaches the record; a file that is none is not an error."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_a_training_that_fails_is_not_judged(call: Call, tmp_path: Path, name: s
 
 
 def test_one_check_that_could_not_be_made_tells_nothing(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine leaves no processor for a second thread: that is no defect of the training."""
+    """A busy machine leaves no processor for a second thread: that is not a defect of the training."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     (tmp_path / "own.yaml").write_text(FILE.format(name="Honest"))
     alone = call("check", "--workload", "own.yaml", "--only", "threads.limited")

@@ -176,9 +176,9 @@ def test_a_program_that_is_not_there_fails_the_trial(tmp_path: Path) -> None:
     ("command", "words"),
     [
         (["train", "{y}", "{x}"], "names 'y'"),
-        (["train", "{x}", "{seed"], "a brace that is no placeholder is written twice"),
+        (["train", "{x}", "{seed"], "a brace that is not a placeholder is written twice"),
         (["train"], "must use every dimension, but not 'x'"),
-        (["train", "{x"], "a brace that is no placeholder is written twice"),
+        (["train", "{x"], "a brace that is not a placeholder is written twice"),
         ("train {x}", "a list of texts"),
         ([], "a list of texts"),
     ],

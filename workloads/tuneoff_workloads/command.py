@@ -82,7 +82,7 @@ class Command(Workload):
         try:
             used = {name for part in self._command for _, name, _, _ in string.Formatter().parse(part) if name is not None}
         except ValueError as error:
-            raise ExperimentError(f"command: {error}; a brace that is no placeholder is written twice") from error
+            raise ExperimentError(f"command: {error}; a brace that is not a placeholder is written twice") from error
         if SEED in space.dimensions:
             raise ExperimentError(f"command: {SEED!r} is the trial's seed, so no dimension may be named so; choose another name")
         names = {*space.dimensions, SEED}

@@ -18,7 +18,7 @@ _LARGE = 1e150  # from here on a square may be infinite
 def null_loss(configuration: Configuration) -> float:
     """Return the mean over the hyperparameters of x^2 / (1 + x^2), in [0, 1]; the least value 0 is at x = 0.
 
-    A value that is no number counts as the CRC-32 of its canonical JSON divided by 2^32.
+    A value that is not a number counts as the CRC-32 of its canonical JSON divided by 2^32.
     """
     total = 0.0
     for value in configuration.values():

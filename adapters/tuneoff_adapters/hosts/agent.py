@@ -88,7 +88,7 @@ class Agent:
         return {"content": content, "is_locked": is_locked}
 
     def beat(self) -> dict[str, Any]:
-        """Return this host's clocks. Touches no file of the run: a stalled file system is no lost host."""
+        """Return this host's clocks. Touches no file of the run: a stalled file system is not a lost host."""
         anchor = clock.anchor()
         return {"boot_id": clock.boot_id(), "monotonic_ns": anchor.monotonic_ns, "wall_ns": anchor.wall_ns}
 

@@ -62,7 +62,7 @@ class OrderedParameter:
         """Return the native value for the text that Katib put into the pod's command.
 
         Raises:
-            ExperimentError: it is no number inside.
+            ExperimentError: it is not a number inside.
         """
         value = self._from_katib(_number(text))
         if not isinstance(self.kind, NativeIndex):

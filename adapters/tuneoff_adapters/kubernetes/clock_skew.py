@@ -29,7 +29,7 @@ class PodClock:
         return wall_ns - self._here.anchor_wall_ns + self._here.anchor_monotonic_ns
 
     def at_date(self, text: object) -> int | None:
-        """Return where a date's whole second begins on this process's clock; None for what is no date."""
+        """Return where a date's whole second begins on this process's clock; None for what is not a date."""
         try:
             moment = datetime.datetime.fromisoformat(str(text))
         except ValueError:

@@ -110,7 +110,7 @@ def kubeconfig_problem(paths: Sequence[Path]) -> str | None:
         try:
             content = yaml.safe_load(read_regular(path, MOST_BYTES, follow=True).decode())
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
             return f"{path} cannot be read: {reason}; correct it, or name another in KUBECONFIG"
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             first = " ".join(str(error).split())[:120]

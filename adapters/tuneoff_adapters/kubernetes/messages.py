@@ -35,7 +35,7 @@ def answer_line(content: Any) -> bytes:
 
 
 def answer_of(line: bytes, kinds: Iterable[type]) -> Any:
-    """Return what a line says; None where it is no answer. `kinds`: the dataclasses that may come."""
+    """Return what a line says; None where it is not an answer. `kinds`: the dataclasses that may come."""
     if not line.startswith(PREFIX):
         return None
     try:

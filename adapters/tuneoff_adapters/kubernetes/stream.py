@@ -134,7 +134,7 @@ class Watch(Stream):
         except ApiError as error:  # told by the answer, or by its last event
             if error.status != GONE and error.status < 500:
                 raise
-        except (NoAnswer, ValueError, LookupError, TypeError):  # all but the first: a line that is no event, of a proxy
+        except (NoAnswer, ValueError, LookupError, TypeError):  # all but the first: a line that is not an event, of a proxy
             pass
         self._version = None
         return False

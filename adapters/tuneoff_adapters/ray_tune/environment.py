@@ -30,7 +30,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "TUNE_PRINT_ALL_TRIAL_ERRORS": ("0", "a failed trial is a record, not a traceback"),
     "TUNE_DISABLE_SIGINT_HANDLER": ("1", "the supervisor decides what Ctrl-C means"),
     "TUNE_GLOBAL_CHECKPOINT_S": ("1000000000", "Tune's state serves `Tuner.restore` alone, which is not used: at the end"),
-    "TUNE_WARN_THRESHOLD_S": ("60", "a busy machine is no warning"),
+    "TUNE_WARN_THRESHOLD_S": ("60", "a busy machine is not a warning"),
 }
 
 REMOVED: Mapping[str, str] = {

@@ -36,7 +36,7 @@ def retried_trial_class(submissions: Submissions) -> type[Any]:
 
 
 def may_retry(submissions: Submissions, submission: Submission) -> bool:
-    """Tell whether the last failure of a trial is no fault of its workload, and retries are left for a death.
+    """Tell whether the last failure of a trial is not a fault of its workload, and retries are left for a death.
 
     To be asked once for each failure. The slot of a death is not known here: the trial's process chose it.
     """

@@ -135,7 +135,7 @@ def read_regular(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = Fal
             if len(content) > most_bytes:
                 raise _too_large(path, most_bytes)
         if part is None:  # a file of /proc that has nothing yet
-            raise OSError(errno.EAGAIN, "it is no file with an end", str(path))
+            raise OSError(errno.EAGAIN, "it is not a file with an end", str(path))
     return bytes(content)
 
 
@@ -240,7 +240,7 @@ def reason_of(error: Exception) -> str:
 
 
 def check_kind(path: Path, mode: int) -> None:
-    """Refuse what is no regular file, by the mode of its own entry.
+    """Refuse what is not a regular file, by the mode of its own entry.
 
     Raises:
         OSError: it is none.

@@ -116,7 +116,7 @@ class Check(Generic[E]):
             return gone[0]
         try:
             return self.judge(evidence)
-        except Exception as error:  # a record that no check foresaw: what it breaks is reported, and is no pass
+        except Exception as error:  # a record that no check foresaw: what it breaks is reported, and is not a pass
             return not_tested(one_line(f"the runs cannot be judged: {type(error).__name__}: {error}"))
 
 

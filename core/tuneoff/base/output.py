@@ -49,7 +49,7 @@ def has_colour() -> bool:
 
 
 def write_exactly(text: str) -> None:
-    """Write lines to standard output. One that was a terminal which is gone is no error: nobody waits for them.
+    """Write lines to standard output. One that was a terminal which is gone is not an error: nobody waits for them.
 
     Raises:
         BrokenPipeError: the reader is gone.
@@ -101,7 +101,7 @@ def one_line(text: str) -> str:
 
 
 def terminal_width() -> int | None:
-    """Return how many columns standard output has; None where it is no terminal."""
+    """Return how many columns standard output has; None where it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

@@ -140,7 +140,7 @@ def resume_command(argv: Sequence[str], results: Path) -> str:
     more = [] if "--resume" in argv else ["--resume"]
     if not any(word.partition("=")[0] == "--output" for word in argv):
         more += ["--output", str(results)]
-    end = argv.index("--") if "--" in argv else len(argv)  # what follows is no option
+    end = argv.index("--") if "--" in argv else len(argv)  # what follows is not an option
     return command(*argv[:end], *more, *argv[end:])
 
 

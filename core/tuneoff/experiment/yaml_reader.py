@@ -114,7 +114,7 @@ def read_yaml(path: Path, what: str = "an experiment", needs: str = "`workload`,
     """Return the mapping in a YAML file; errors say `what` it is and what it `needs`.
 
     Raises:
-        ExperimentError: the file cannot be read, is empty, is not YAML, or is no mapping; one line with the path.
+        ExperimentError: the file cannot be read, is empty, is not YAML, or is not a mapping; one line with the path.
     """
     try:
         text = read_regular(path, MAX_BYTES, follow=True).decode("utf-8-sig")

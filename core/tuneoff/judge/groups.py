@@ -150,7 +150,7 @@ class Group:
 
     @cached_property
     def grid_step(self) -> float:
-        """1 / the number of cases of the test, 0 where the objective is no accuracy or nothing tells."""
+        """1 / the number of cases of the test, 0 where the objective is not an accuracy or nothing tells."""
         return grid_step(self.test_result) if "accuracy" in self.spec.experiment.objective.metric else 0.0
 
     @cached_property

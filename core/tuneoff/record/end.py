@@ -111,7 +111,7 @@ def read_spec(folder: Path) -> RunSpec:
     """Return the specification of an execution by its `spec.json`.
 
     Raises:
-        ResultsError: it cannot be read, or is no specification of a run.
+        ResultsError: it cannot be read, or is not a specification of a run.
     """
     path = folder / SPEC
     try:
@@ -120,7 +120,7 @@ def read_spec(folder: Path) -> RunSpec:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, ExperimentError) as error:
         raise ResultsError(
-            f"{path} is no specification of a run: {error}; restore it, or remove the execution's folder"
+            f"{path} is not a specification of a run: {error}; restore it, or remove the execution's folder"
         ) from error
 
 

@@ -151,7 +151,7 @@ def came_to_end(path: Path) -> bool | None:
 def reading(path: Path) -> Iterator[bool]:
     """Keep commands off the folder while it is read, beside other readers; False: a command works in it now.
 
-    One without its lock (it was copied), or on a file system without locks, is no command's.
+    One without its lock (it was copied), or on a file system without locks, is not a command's.
     """
     is_free = True
     with contextlib.ExitStack() as opened:
@@ -174,7 +174,7 @@ def read_plan(path: Path) -> Plan:
     try:
         data = read_json(path / PLAN)
     except OSError as error:
-        problem = f"{path} is no results folder: {PLAN} cannot be read ({error.strerror})"
+        problem = f"{path} is not a results folder: {PLAN} cannot be read ({error.strerror})"
         raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
     except ValueError as error:
         raise ResultsError(f"{path / PLAN} is damaged: {error}; begin a new folder") from error

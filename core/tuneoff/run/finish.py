@@ -104,7 +104,7 @@ def recover(results: Path, plan: Plan, ruling: Ruling) -> None:
         try:
             spec = planned.get(folder.parent.name)
             if spec is None or not is_named_for(spec, folder):
-                raise ResultsError("it is no execution of a run that is planned here; remove the folder")
+                raise ResultsError("it is not an execution of a run that is planned here; remove the folder")
             if os.path.lexists(folder / SPEC):  # else the disk was full, or the command was killed, before anything was begun
                 # of the folder's word only the timeouts: they are no part of the id, and may have changed in the plan since
                 spec = replace(spec, experiment=replace(spec.experiment, timeouts=read_spec(folder).experiment.timeouts))

@@ -72,7 +72,7 @@ def test_any_sequence_of_cuts_gives_each_line_and_each_event_once_and_in_order(
     for line in lines:
         log.take(line)
     log.end()
-    assert [event.seq for _, event in EventLog(folder / "events")] == list(range(len(LINES) - 1))  # one line is no event
+    assert [event.seq for _, event in EventLog(folder / "events")] == list(range(len(LINES) - 1))  # one line is not an event
 
 
 @pytest.mark.parametrize("is_cut", [False, True])

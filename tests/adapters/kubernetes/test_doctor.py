@@ -71,7 +71,7 @@ def test_a_kubeconfig_is_hinted_at_where_the_client_is_installed(monkeypatch: py
         ("", "has no current-context"),
         ("{", "is no YAML"),
         ("- a", "must be a mapping"),
-        (b"\xff\xfe\x00", "cannot be read: it is no text"),
+        (b"\xff\xfe\x00", "cannot be read: it is not text"),
         (json.dumps({**KUBECONFIG, "current-context": "there"}), "has no context 'there'"),
         (json.dumps({**KUBECONFIG, "clusters": []}), "context 'here' names no cluster with a server"),
         (json.dumps({**KUBECONFIG, "clusters": None}), "context 'here' names no cluster with a server"),

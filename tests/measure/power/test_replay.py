@@ -72,7 +72,7 @@ def test_a_recording_that_begins_after_the_run_is_an_error(tmp_path: Path) -> No
         ("# idle node: much\nseconds,domain,watts\n0,node,5\n", "comment must hold finite numbers"),
         ("seconds,domain,watts\n", "holds no power samples"),
         ("", "must be a power.jsonl, or a CSV file"),
-        ("{}\n", "line 1 is no sample"),
+        ("{}\n", "line 1 is not a sample"),
     ],
 )
 def test_what_no_meter_measures_is_one_line(tmp_path: Path, text: str, problem: str) -> None:

@@ -44,7 +44,7 @@ class NoMeter:
 
 
 def function(options: Mapping[str, Any]) -> Plug:
-    """Open a meter, but it is no class."""
+    """Open a meter, but it is not a class."""
     return Plug(options)
 
 

@@ -18,8 +18,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("line", "content", "text"),
     [
-        (4, b"\x00\x00rubbish\n", "line 4 is no event"),
-        (2, b'{"type":"party","seq":1,"t":2}\n', "line 2 is no event: .*party"),
+        (4, b"\x00\x00rubbish\n", "line 4 is not an event"),
+        (2, b'{"type":"party","seq":1,"t":2}\n', "line 2 is not an event: .*party"),
         (1, None, "version 7 is not readable, this tuneoff reads version 2"),
     ],
     ids=["undecodable", "of an unknown type", "of another schema version"],
@@ -71,5 +71,5 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path: P
 
 def test_a_line_that_is_nested_too_deeply_is_named() -> None:
     deep = b'{"type": "' + b"flag" + b'", "unknown": ' + b"[" * 100_000 + b"\n"
-    with pytest.raises(ResultsError, match="x: line 3 is no event"):
+    with pytest.raises(ResultsError, match="x: line 3 is not an event"):
         decode_lines(deep, "x", 3)

@@ -35,7 +35,7 @@ def test_a_trial_whose_name_leads_elsewhere_is_refused_in_every_type(tmp_path: P
     writer = EventWriter(tmp_path, "e", "worker")
     for name in ("t00000", "../t00000"):
         writer.write(str(kind.__struct_config__.tag), **{**values_of(kind), "trial": name})
-    with pytest.raises(ResultsError, match=r"line 3 is no event: .*must match"):
+    with pytest.raises(ResultsError, match=r"line 3 is not an event: .*must match"):
         list(EventLog(tmp_path / "events"))
 
 

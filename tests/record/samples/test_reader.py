@@ -41,7 +41,7 @@ def test_a_line_that_is_no_sample_is_named(folder: Path) -> None:
     path = folder / SAMPLES
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:6], b'{"type":"power"}\n', *lines[6:]]))
-    with pytest.raises(ResultsError, match=r"line 7 is no sample"):
+    with pytest.raises(ResultsError, match=r"line 7 is not a sample"):
         read_samples(folder)
 
 

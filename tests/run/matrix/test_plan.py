@@ -296,7 +296,7 @@ def test_a_sampler_stream_follows_what_a_task_changes_and_not_its_name_or_its_an
     )
     assert stream({"a": {"budget.trials": 3, "workers.count": 1}}) != one
     as_base = stream({"a": {"budget.trials": 3}}, budget={"trials": 3})
-    assert list(as_base.values()) == list(streams(cells(LEAST), "task").values()), "what the base has is no change"
+    assert list(as_base.values()) == list(streams(cells(LEAST), "task").values()), "what the base has is not a change"
 
 
 @pytest.mark.parametrize("size", range(1, 9))

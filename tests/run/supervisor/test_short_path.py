@@ -1,4 +1,4 @@
-"""A temporary folder whose path is too long for sockets, or odd, is no trouble: its processes get a short, plain one."""
+"""A temporary folder whose path is too long for sockets, or odd, is not a trouble: its processes get a short, plain one."""
 
 from __future__ import annotations
 

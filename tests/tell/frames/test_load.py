@@ -88,7 +88,7 @@ def test_energy_is_not_computed_for_columns_that_need_none(results: Path, monkey
 
 def test_a_folder_that_is_none_is_one_line(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(ResultsError, match=r"is no results folder: matrix\.json cannot be read") as caught:
+        with pytest.raises(ResultsError, match=r"is not a results folder: matrix\.json cannot be read") as caught:
             tuneoff.load(path)
         assert "\n" not in str(caught.value)
 

@@ -28,7 +28,7 @@ def from_json(path: Path, table: str) -> pandas.DataFrame:
 
 
 def plain(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """Return a frame whose keys are texts: the order of their categories is no part of the content."""
+    """Return a frame whose keys are texts: the order of their categories is not a part of the content."""
     return frame.astype({name: "str" for name, dtype in frame.dtypes.items() if dtype == "category"})
 
 

@@ -107,7 +107,7 @@ def test_a_line_that_is_not_whole_yet_is_read_when_it_is(folder: Folder) -> None
     assert (first.current.live.running, second.current.live.running) == (0, 1)
     assert second.problems == ()
     running.write(b"no event\n")
-    assert "line 3 is no event" in watcher.look().problems[0]
+    assert "line 3 is not an event" in watcher.look().problems[0]
 
 
 def test_nothing_is_read_twice(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,12 +79,12 @@ def test_long_names_survive(tmp_path: Path, folder: Path) -> None:
 
 
 ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
-    "a symbolic link": ({"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, "is no plain file"),
-    "a hard link": ({"type": tarfile.LNKTYPE, "linkname": "small/README.txt"}, "is no plain file"),
-    "a device": ({"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 3}, "is no plain file"),
-    "a block device": ({"type": tarfile.BLKTYPE}, "is no plain file"),
-    "a pipe": ({"type": tarfile.FIFOTYPE}, "is no plain file"),
-    "a folder": ({"type": tarfile.DIRTYPE}, "is no plain file"),
+    "a symbolic link": ({"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, "is not a plain file"),
+    "a hard link": ({"type": tarfile.LNKTYPE, "linkname": "small/README.txt"}, "is not a plain file"),
+    "a device": ({"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 3}, "is not a plain file"),
+    "a block device": ({"type": tarfile.BLKTYPE}, "is not a plain file"),
+    "a pipe": ({"type": tarfile.FIFOTYPE}, "is not a plain file"),
+    "a folder": ({"type": tarfile.DIRTYPE}, "is not a plain file"),
     "a path upwards": ({"name": "small/../../evil.txt"}, "is not in its manifest"),
     "an absolute path": ({"name": "/tmp/evil.txt"}, "is not in its manifest"),
     "a path in the path": ({"name": "small/./README.txt"}, "is not in its manifest"),

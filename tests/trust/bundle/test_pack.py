@@ -158,7 +158,7 @@ def test_what_is_too_large_is_refused_before_it_is_read(
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match=r"is no results folder: matrix.json cannot be read"):
+    with pytest.raises(ResultsError, match=r"is not a results folder: matrix.json cannot be read"):
         packed(tmp_path, tmp_path / "b.tar.gz")
 
 

@@ -33,7 +33,7 @@ def make_some(control: Control, folder: Path) -> AdapterEvidence:
 
 
 def failures(checks: Iterable[AdapterCheck], evidence: AdapterEvidence) -> dict[str, str]:
-    """Return what the checks that fail say, by their ids; what the runs that were made do not tell is no failure."""
+    """Return what the checks that fail say, by their ids; what the runs that were made do not tell is not a failure."""
     findings = [check.finding(evidence) for check in checks]
     return {finding.id: finding.text for finding in findings if finding.verdict == "failed"}
 

@@ -221,7 +221,7 @@ def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> N
         (given(GOOD), "passed"),
         (given(GOOD, left=process), "failed"),
         (given(GOOD, left=process, usual=process), "passed"),
-        (given((0.1, "KeyError: x"), GOOD), "failed"),  # that a fresh process succeeded is no excuse
+        (given((0.1, "KeyError: x"), GOOD), "failed"),  # that a fresh process succeeded is not an excuse
         (given(PLANTED, PLANTED), "passed"),
         (given(None), "failed"),
     ):

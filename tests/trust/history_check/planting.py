@@ -37,7 +37,7 @@ class Planting:
         ]
 
     def one(self, *kinds: type[Event], **fields: Any) -> Any:
-        """Return one of these events with its process and place; none is no run for this defect.
+        """Return one of these events with its process and place; none is not a run for this defect.
 
         Raises:
             LookupError: there is none.

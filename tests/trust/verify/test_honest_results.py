@@ -242,7 +242,7 @@ def test_an_emulated_platform_that_the_plan_knows_is_verified(tmp_path: Path) ->
 
 
 def test_a_folder_without_a_plan_is_no_results_folder(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="is no results folder"):
+    with pytest.raises(ResultsError, match="is not a results folder"):
         verify(tmp_path)
 
 

@@ -145,7 +145,7 @@ PLANTS: dict[str, tuple[Plant, list[str]]] = {
     "bytes that are no text": (lambda folder: (folder / "end.json").write_bytes(b"\xff\xfe\x00"), ["end.json: is damaged: "]),
     "no end": (lambda folder: (folder / "end.json").unlink(), ["end.json: is missing: its command was killed"]),
     "damaged prices": (lambda folder: (folder / "accounting.json").write_text("{"), ["accounting.json is damaged"]),
-    "damaged samples": (_replaced("power.jsonl", '{"type":"power"', '{"type":"pover"'), ["power.jsonl line 2 is no sample"]),
+    "damaged samples": (_replaced("power.jsonl", '{"type":"power"', '{"type":"pover"'), ["power.jsonl line 2 is not a sample"]),
     "no event folder": (
         lambda folder: shutil.rmtree(folder / "events"),
         ["events cannot be sealed: No such file or directory"],

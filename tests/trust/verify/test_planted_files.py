@@ -61,7 +61,7 @@ PLANTS: dict[str, tuple[Callable[[Path], object], str]] = {
         ),
         "end.json: is damaged: is nested too deeply",
     ),
-    "a deep specification": (lambda folder: (folder / "spec.json").write_text(DEEP), "spec.json is no specification of a run"),
+    "a deep specification": (lambda folder: (folder / "spec.json").write_text(DEEP), "spec.json is not a specification of a run"),
     "a key of a seal that nobody reads": (
         lambda folder: edit(folder / "end.json", lambda text: text.replace('"size_bytes": ', '"size": 1, "size_bytes": ', 1)),
         "end.json: is not as tuneoff writes it",
@@ -154,7 +154,7 @@ def test_a_sound_copy_that_is_a_link_is_not_followed(results: Path, tmp_path: Pa
     run = execution(results, "serial").parent
     shutil.move(run, tmp_path / "elsewhere")
     run.symlink_to(tmp_path / "elsewhere")
-    assert f"runs/{run.name}: is no folder, as all are here" in lines(results)
+    assert f"runs/{run.name}: is not a folder, as all are here" in lines(results)
 
 
 @pytest.mark.usefixtures("tables")
@@ -182,7 +182,7 @@ def test_a_file_in_the_place_of_an_execution_is_named(results: Path) -> None:
     shutil.copytree(folder, folder.with_name("copy"))
     shutil.rmtree(folder)
     folder.write_text("{}")
-    assert f"{folder.relative_to(results)}: is no folder, as all are here" in lines(results)
+    assert f"{folder.relative_to(results)}: is not a folder, as all are here" in lines(results)
 
 
 def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(results: Path) -> None:

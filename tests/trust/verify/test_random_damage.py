@@ -41,7 +41,7 @@ def test_damaged_files_give_problems_and_never_a_fault(results: Path, seed: int)
         try:
             found = lines(results)
         except ResultsError:
-            found = ["it is no results folder"]
+            found = ["it is not a results folder"]
         if path.suffix == ".jsonl" or path.name == "accounting.json":
             assert found or after == before, path
         path.write_bytes(before)

@@ -138,7 +138,7 @@ def is_within_noise(interval: Interval | None, floor: Interval | None) -> bool:
 
 
 def named(label: str) -> str:
-    """Return a label for a sentence; the plain process pool is no framework, and is called what it is."""
+    """Return a label for a sentence; the plain process pool is not a framework, and is called what it is."""
     return f"{label} (plain pool)" if label.partition("#")[0] == POOL else label
 
 

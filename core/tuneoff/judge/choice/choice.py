@@ -108,7 +108,7 @@ class Point:
     """A figure of the column `scope`. `x`: the length of its trials in s, or its number of workers or trials.
 
     `epochs`, `reports`: of a trial. `predicted`: the same from what is added to the shortest trials and to their reports; None
-    for those, where `x` is no length, and for more `reports` than the one of the shortest trials, whose part nothing tells.
+    for those, where `x` is not a length, and for more `reports` than the one of the shortest trials, whose part nothing tells.
     """
 
     scope: str

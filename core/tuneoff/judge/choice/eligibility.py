@@ -25,7 +25,7 @@ _LABEL = re.compile(r"(?P<adapter>[^@{#]+)(@(?P<platform>[^{#]+?)( \(emulated\))
 
 
 class Exclusion(StrEnum):
-    """The kinds of no. `not known`: nobody tried it, so it is no yes."""
+    """The kinds of no. `not known`: nobody tried it, so it is not a yes."""
 
     FRAMEWORK = "not by the framework"
     TUNEOFF = "not by tuneoff yet"

@@ -209,7 +209,7 @@ def filtered(
     if request.needs_faults and not faults:
         option = "--must-survive" if request.must_survive else "--never-silently-wrong"
         raise ExperimentError(f"{option} needs --faults with what `tuneoff faults --json` wrote")
-    listings = [listing for listing in listings if listing.plugin.name != POOL]  # the floor is no choice
+    listings = [listing for listing in listings if listing.plugin.name != POOL]  # the floor is not a choice
     candidates = [candidate_of(listing, request, faults) for listing in listings]
     declared = {POOL, *(listing.plugin.name for listing in listings)}
     absent = Obstacle(kind=Exclusion.ABSENT, text="no adapter of this name is installed here, so nothing tells what it can")

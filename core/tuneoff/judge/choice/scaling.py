@@ -68,7 +68,7 @@ def limit(by_seed: Sequence[Utilization], confidence: float) -> Limit:
 
 
 def _knee(utilization: Utilization) -> float:
-    """Return the workers at the knee; infinite beyond the last but one number that did not fail, for one more is no ceiling."""
+    """Return the workers at the knee; infinite beyond the last but one number that did not fail: one more is not a ceiling."""
     counts = sorted(count for count, share in utilization.items() if share > 0)
     if len(counts) < 3:
         return math.inf

@@ -172,7 +172,7 @@ def compare(old_folder: Path, new_folder: Path) -> Comparison:
     """Return what changed from the old folder to the new one.
 
     Raises:
-        ResultsError: one is no results folder, or a file in it is damaged.
+        ResultsError: one is not a results folder, or a file in it is damaged.
         ExperimentError: they have no run in common.
     """
     return compared(read_results(old_folder), read_results(new_folder))

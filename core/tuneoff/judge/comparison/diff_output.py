@@ -161,7 +161,7 @@ def _exact(comparison: Comparison) -> list[str]:
         elif not exact.unequal:
             texts.append(f"{exact.name}: all {exact.values} values equal; {tried}")
         else:
-            due = "" if exact.is_due else " (another machine, so that is no surprise)"
+            due = "" if exact.is_due else " (another machine, so that is not a surprise)"
             texts.append(
                 f"{exact.name}: {exact.unequal} of {exact.values} values unequal{due}, the first: {exact.example}; {tried}"
             )

@@ -34,7 +34,7 @@ class Equality(StrEnum):
 class Difference:
     """One value that is not the same in all frameworks: the values by the adapters that have them.
 
-    `emulated_only`: the adapters that are not emulated share it, so it is shown and is no part of the answer.
+    `emulated_only`: the adapters that are not emulated share it, so it is shown and is not a part of the answer.
     """
 
     seed: int

@@ -169,7 +169,7 @@ def read_header(line: bytes, name: str) -> Process:
     """Decode a file's first line.
 
     Raises:
-        ResultsError: it is no `process` event, or of a schema version that this tuneoff does not read.
+        ResultsError: it is not a `process` event, or of a schema version that this tuneoff does not read.
     """
     try:
         header = msgspec.json.decode(line, type=_EventsVersion)
@@ -200,7 +200,7 @@ def decode_lines(chunk: bytes, name: str, first_line: int) -> list[Event]:
             try:
                 _check_trials([_decoder.decode(text)])
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                raise ResultsError(f"{name}: line {number} is no event: {error}; got {text[:80]!r}") from error
+                raise ResultsError(f"{name}: line {number} is not an event: {error}; got {text[:80]!r}") from error
         raise
 
 

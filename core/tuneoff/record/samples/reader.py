@@ -95,7 +95,7 @@ def _take_all(path: Path, file: BufferedReader, collector: _SampleSeries) -> tup
     """Give every whole line to `collector`, one in memory at a time; return how many there were, and how many were not whole.
 
     Raises:
-        ResultsError: a line is no sample, or the file or a line is larger than any that a run writes.
+        ResultsError: a line is not a sample, or the file or a line is larger than any that a run writes.
     """
     number, size, decode, take = 0, 0, _decoder.decode, collector.take
     try:
@@ -108,7 +108,7 @@ def _take_all(path: Path, file: BufferedReader, collector: _SampleSeries) -> tup
             number += 1
             take(decode(line))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ResultsError(f"{path} line {number} is no sample: {error}; remove the file, and the run has no energy") from error
+        raise ResultsError(f"{path} line {number} is not a sample: {error}; remove it: the run has no energy then") from error
     return number, 0
 
 

@@ -64,7 +64,7 @@ def own_quota(root: Path | None = None) -> float | None:
             quota = int((group / "cpu.cfs_quota_us").read_text())
             return quota / int((group / "cpu.cfs_period_us").read_text()) if quota > 0 else None
         quota_text, period_text = (_own_group(root, "") / "cpu.max").read_text().split()
-        return int(quota_text) / int(period_text)  # "max" is no limit
+        return int(quota_text) / int(period_text)  # "max" is not a limit
     return None
 
 

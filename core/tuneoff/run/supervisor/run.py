@@ -187,7 +187,7 @@ class _Supervision:
         if code == INTERRUPTED and self._tracker.undeploy_ended:
             reason = "the coordinator was told to end by someone else"
             return Ruling(status="interrupted", reason=reason, charged="infrastructure")
-        if code not in (DONE, FAILED) or not self._tracker.undeploy_ended:  # whatever its code, os._exit is no end of the steps
+        if code not in (DONE, FAILED) or not self._tracker.undeploy_ended:  # whatever its code, os._exit does not end the steps
             reason = f"the coordinator ended with exit code {code} in step {self._tracker.step}; see {LOG} in its folder"
             if words := last_words(self._execution.folder / LOG, otherwise=""):
                 reason += f"; its last line: {words}"

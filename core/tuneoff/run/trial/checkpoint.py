@@ -43,7 +43,7 @@ class EpochMetrics(NamedTuple):
 def _number(text: str) -> float:
     try:
         return float(text)
-    except ValueError:  # it was no number before
+    except ValueError:  # it was not a number before
         return math.nan
 
 
@@ -71,7 +71,7 @@ def state_of(workload: Workload) -> tuple[Mapping[str, StateTensor], Mapping[str
     """Return a workload's tensors and texts.
 
     Raises:
-        CheckpointError: it has none, or what `state_dict` returned is no pair of mappings.
+        CheckpointError: it has none, or what `state_dict` returned is not a pair of mappings.
     """
     state: Any = workload.state_dict()
     is_pair = isinstance(state, tuple) and [isinstance(part, Mapping) for part in state] == [True, True]

@@ -152,7 +152,7 @@ def load(results: str | os.PathLike[str]) -> Frames:
     records, which takes longer. An export that is not current is not used, and a warning says so.
 
     Raises:
-        ResultsError: it is no results folder.
+        ResultsError: it is not a results folder.
         MissingPackageError: pandas or pyarrow is missing.
     """
     if missing := missing_modules(("pandas", "pyarrow")):

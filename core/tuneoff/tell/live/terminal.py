@@ -45,7 +45,7 @@ BAR_FROM = 100  # columns of a terminal that has room for it
 
 
 class Terminal:
-    """Writes to a terminal. One that went away is no error: what it shows must not end a matrix.
+    """Writes to a terminal. One that went away is not an error: what it shows must not end a matrix.
 
     `size`: columns and rows; None: those that it has.
     """

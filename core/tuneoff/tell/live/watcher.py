@@ -56,7 +56,7 @@ class Watcher:
         """Take the plan, or read it.
 
         Raises:
-            ResultsError: it is no results folder.
+            ResultsError: it is not a results folder.
         """
         self.results = results
         self.current: Current | None = None

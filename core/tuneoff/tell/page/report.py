@@ -50,7 +50,7 @@ def write_report(results_folder: Path, output: Path | None = None, answer: Answe
     `output`: the folder to write to; default: `report/` in the results folder. `answer`: what is said of it; None: not known yet.
 
     Raises:
-        ResultsError: it is no results folder, a file in it is damaged, or the report cannot be written.
+        ResultsError: it is not a results folder, a file in it is damaged, or the report cannot be written.
     """
     from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results

@@ -105,7 +105,7 @@ def render(groups: Sequence[Group], width: int | None = None, circumstances: Cir
 
     `width`: columns of the terminal; None: no terminal, as wide as it comes. The most important figures are shown, as many
     as fit; all are on the page and in the export. The table is never cut: at worst it is wider than the terminal.
-    Units are the same in all tables. The rows are the groups in the file's order and in no other, which is no ranking.
+    Units are the same in all tables. The rows are the groups in the file's order and in no other, which is not a ranking.
     """
     columns = [*map(metric, COLUMNS)]
     lines = _fitted(columns, lambda fitting: _table(groups, fitting), width)

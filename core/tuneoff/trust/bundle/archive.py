@@ -104,7 +104,7 @@ def read_manifest(path: Path) -> BundleManifest:
     """Return the manifest of a bundle; nothing else of it is read.
 
     Raises:
-        ResultsError: it is no bundle, or its manifest is truncated, damaged or of another version.
+        ResultsError: it is not a bundle, or its manifest is truncated, damaged or of another version.
     """
     with _opened(path) as (tar, _):
         return _manifest(tar, path)
@@ -113,11 +113,11 @@ def read_manifest(path: Path) -> BundleManifest:
 def unpack(path: Path, folder: Path, limit_bytes: int) -> BundleManifest:
     """Unpack a bundle into an empty folder and return its manifest; everything must be as the manifest says.
 
-    A member that is no plain file, leaves the folder, is not listed, comes twice, or has another size or SHA-256 is refused
+    A member that is not a plain file, leaves the folder, is not listed, comes twice, or has another size or SHA-256 is refused
     before the next one is read, and no more is read than the manifest announces.
 
     Raises:
-        ResultsError: it is no bundle, truncated, tampered with, of another version, above the limit, or there is no space.
+        ResultsError: it is not a bundle, truncated, tampered with, of another version, above the limit, or there is no space.
     """
     with _opened(path) as (tar, source):
         manifest = _manifest(tar, path)
@@ -147,7 +147,7 @@ def _opened(path: Path) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
     """Open an archive for reading its members in order, and what is read from.
 
     Raises:
-        ResultsError: it cannot be read, or what is read in the block is no archive.
+        ResultsError: it cannot be read, or what is read in the block is not an archive.
     """
     try:
         with open_regular(path, follow=True) as raw, gzip.GzipFile(fileobj=raw) as packed:
@@ -204,7 +204,7 @@ def _unpack_files(tar: tarfile.TarFile, manifest: BundleManifest, folder: Path, 
     listed = {f"{manifest.name}/{file.path}": file for file in manifest.files}
     while (member := tar.next()) is not None:
         if not member.isreg() or member.issparse():
-            raise ResultsError(f"{path} is refused: {member.name[:80]!r} is no plain file; get it from whom you trust")
+            raise ResultsError(f"{path} is refused: {member.name[:80]!r} is not a plain file; get it from whom you trust")
         file = listed.pop(member.name, None)
         if file is None:
             raise ResultsError(f"{path} was changed: {member.name[:80]!r} is not in its {MANIFEST}, or twice; get it again")
@@ -232,7 +232,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, file: BundledFile, tar
 
 def _broken(path: Path, error: Exception) -> ResultsError:
     if isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error):
-        return not_a_bundle(str(path), "it is no gzip file")
+        return not_a_bundle(str(path), "it is not a gzip file")
     if isinstance(error, EOFError) or "unexpected end" in str(error) or "empty file" in str(error):
         return ResultsError(f"{path} is truncated ({error}); get it again")
     return ResultsError(f"{path} is damaged ({error}); get it again")

@@ -55,7 +55,7 @@ def result_files(results: Path, by_folder: Executions, *, checkpoints: bool) -> 
     """Return the files of a results folder that a bundle holds, by their path in the bundle.
 
     Raises:
-        ResultsError: one cannot be read, or is no plain file (a link could hold what is not meant for others).
+        ResultsError: one cannot be read, or is not a plain file (a link could hold what is not meant for others).
     """
     paths = [results / PLAN]
     for folder, record in by_folder.items():
@@ -123,7 +123,7 @@ def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], tells: Sequ
             *lines,
             "",
             "To run a part of it again and compare:   tuneoff reproduce THIS_FILE.tar.gz",
-            "With a training that is no installed plugin: unpack it where that module is, then   tuneoff compare experiment.json",
+            "With a training that is not an installed plugin: unpack where its module is, then   tuneoff compare experiment.json",
             "To look at it: unpack it; results/ is a results folder for tuneoff watch --runs, verify and export.",
             "",
             "  manifest.json      SHA-256 of every file, format version, what is missing",

@@ -120,7 +120,7 @@ def is_safe(path: str) -> bool:
 
 
 def not_a_bundle(source: str, why: str) -> ResultsError:
-    return ResultsError(f"{source} is no bundle: {why}; give a file that `tuneoff bundle` made")
+    return ResultsError(f"{source} is not a bundle: {why}; give a file that `tuneoff bundle` made")
 
 
 def wrong_files(files: Iterable[BundledFile]) -> Iterator[str]:

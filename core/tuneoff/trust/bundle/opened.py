@@ -56,7 +56,7 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
 
     Raises:
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP.
-        ResultsError: it is no bundle, truncated, changed, of another version, above the limit, or there is no space.
+        ResultsError: it is not a bundle, truncated, changed, of another version, above the limit, or there is no space.
     """
     try:
         with interrupting(), tempfile.TemporaryDirectory(prefix="tuneoff-bundle-") as temporary:

@@ -74,7 +74,7 @@ def pack(
 
     Raises:
         UnverifiedError: the folder is not verified, and `allow_unverified` is False.
-        ResultsError: it is no results folder, is in use, holds a secret, is above the limit, or the target is there or
+        ResultsError: it is not a results folder, is in use, holds a secret, is above the limit, or the target is there or
             cannot be written.
     """
     with reading(results) as is_free:

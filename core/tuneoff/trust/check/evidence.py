@@ -117,7 +117,7 @@ class DrawnConfigurations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAnswer:
-    """What was answered to one request: `refused`, `accepted`, or `broken` (an error that is no refusal)."""
+    """What was answered to one request: `refused`, `accepted`, or `broken` (an error that is not a refusal)."""
 
     family: str  # undeclared | declared | adapter-options | sampler-options
     request: str

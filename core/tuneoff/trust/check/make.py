@@ -262,7 +262,7 @@ def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: A
 def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:
     """Return that a run into which no failure was planted came to no trial, or to none of what its script asked for.
 
-    What it cannot show is no pass.
+    What it cannot show is not a pass.
     """
     record = run.stored
     if "script" in run.experiment.workload.options and record is not None and not run.notes:

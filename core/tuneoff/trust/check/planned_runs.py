@@ -14,7 +14,7 @@ from tuneoff.trust.check.fault_injection import Plant
 from tuneoff.trust.check.probe_workload import Act
 
 Outside = Literal["interrupt", "kill-coordinator"]  # what is done to a run from outside
-DRAWS, REFUSALS = "draws", "refusals"  # evidence that is no run
+DRAWS, REFUSALS = "draws", "refusals"  # evidence that is not a run
 MANY = "random-many"  # in the place of draws, where an adapter cannot draw without running trials
 REPETITIONS = 6  # of one seed; the second half under load
 SEED, OTHER_SEED = 0, 1

@@ -79,7 +79,7 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
     configurations = sample.configurations
     tests: list[Test] = []
     outside: dict[str, int] = {}
-    if sample.failure is None and sample.outside is None:  # else what was drawn until then is no fair sample
+    if sample.failure is None and sample.outside is None:  # else what was drawn until then is not a fair sample
         repeated = _seed_findings(space, sample, notes)
         different = {_text(configuration): configuration for configuration in configurations}
         # Copies are no further evidence on the distribution.

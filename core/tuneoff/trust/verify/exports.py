@@ -45,7 +45,7 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Sequence[s
             if name not in present:
                 yield _problem("file", name, "is missing, the other tables are there")
             elif not (folder / name).is_file() or (folder / name).is_symlink():
-                yield _problem("file", name, "is no file")
+                yield _problem("file", name, "is not a file")
                 return
         if defective:
             notes.append(f"{EXPORT}/*.{format} were not compared: executions differ themselves: {', '.join(defective)}")

@@ -105,7 +105,7 @@ class Findings:
 class VerifiedExecution(Findings):
     """What the verification of one execution came to.
 
-    `notes`: what a reader should know and is no defect. `stated`: what run.json alone states, so that it was not recomputed.
+    `notes`: what a reader should know and is not a defect. `stated`: what run.json alone states, so that it was not recomputed.
     """
 
     run_id: str

@@ -48,13 +48,13 @@ def check_plan(results: Path) -> PlanFindings:
     """Read the plan of a results folder and recompute its ids and digests.
 
     Raises:
-        ResultsError: the folder has no plan: it is no results folder.
+        ResultsError: the folder has no plan: it is not a results folder.
     """
     findings = PlanFindings()
     try:
         content = read_regular(results / PLAN)
     except OSError as error:
-        problem = f"{results} is no results folder: {PLAN} cannot be read ({error.strerror})"
+        problem = f"{results} is not a results folder: {PLAN} cannot be read ({error.strerror})"
         raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
     data = read_object(content, FORMAT_VERSION, findings, readers=LAST_READERS)
     if data is None:
@@ -63,7 +63,7 @@ def check_plan(results: Path) -> PlanFindings:
         _check(data, findings)
     except Exception as error:  # an altered plan may break any rule of reading it: that is a finding, not a fault
         findings.add(
-            "schema", "", str(error) if isinstance(error, TuneoffError) else f"is no plan: {type(error).__name__}: {error}"
+            "schema", "", str(error) if isinstance(error, TuneoffError) else f"is not a plan: {type(error).__name__}: {error}"
         )
     return findings
 

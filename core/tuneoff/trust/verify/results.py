@@ -131,7 +131,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     `processes`: how many at most share the work; None: as many as there are processors, where that pays.
 
     Raises:
-        ResultsError: it is no results folder, or it cannot be read.
+        ResultsError: it is not a results folder, or it cannot be read.
     """
     plan = check_plan(results)
     listed = _listed(results, plan)
@@ -204,7 +204,7 @@ def _folders(path: Path, results: Path, verification: Verification) -> list[Path
         with pinned(path) as folder:
             names = {name: is_utf8(name) and stat.S_ISDIR(os.lstat(folder / name).st_mode) for name in sorted(os.listdir(folder))}
         for name, is_ours in names.items():
-            text = "is no folder, as all are here" if is_utf8(name) else "is named otherwise than in UTF-8"
+            text = "is not a folder, as all are here" if is_utf8(name) else "is named otherwise than in UTF-8"
             if not is_ours:
                 where = (path / name).relative_to(results).as_posix()
                 verification.plan_problems.append(Problem(check="file", where=where, what="", text=text))

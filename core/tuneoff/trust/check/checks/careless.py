@@ -103,7 +103,7 @@ EXPECTED: Mapping[str, str] = {"raise-base": "planted end", "kill-self": "its ow
 @run_check(
     "failures.any-end",
     rule="an exception of any class, and a signal of the training's own code, is a failure of that trial and charged to it",
-    reason="SystemExit in a training is no death of the framework, and must not cost a worker or a retry",
+    reason="SystemExit in a training is not a death of the framework, and must not cost a worker or a retry",
     way_out="run each trial by run_trial; where its process died ask tuneoff.run.trial.faults.Retries for the cause",
     reads=(RUN,),
 )

@@ -58,7 +58,7 @@ def _keeps(run: FinishedRun) -> Iterator[str]:
 @run_check(
     "interruption.charged-to-user",
     rule="what it ended is cancelled and nobody else is charged",
-    reason="what the user ended is no failure of the framework",
+    reason="what the user ended is not a failure of the framework",
     way_out="write no trial_ended and no worker_died of your own for trials that end because the run does",
     reads=(RUN,),
 )

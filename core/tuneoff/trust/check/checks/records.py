@@ -20,7 +20,7 @@ BROKEN = {"missing_lines", "orphan_events", "foreign_events", "unreadable_event"
 @check(
     "records.schema",
     rule="every event and the record can be read back by their schemas",
-    reason="what cannot be read back is no result",
+    reason="what cannot be read back is not a result",
     way_out="write events only by context.events and trial_process(...).events; their types: tuneoff explain events",
     reads=READ,
     needs_all=False,
