@@ -1,8 +1,7 @@
-"""docs/live.md: its listener for Prometheus is run as it stands there, on a folder in which a run is under way."""
+"""docs/live.md: the listener for Prometheus that it names, on a folder in which a run is under way."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,8 @@ import pytest
 
 from builders.live_folders import Folder
 
-PAGE = (Path(__file__).parents[2] / "docs" / "live.md").read_text()
+REPOSITORY = Path(__file__).parents[2]
+MODULE = "benchmarks.prometheus"
 
 
 @pytest.fixture
@@ -27,9 +27,8 @@ def metrics(tmp_path: Path) -> Iterator[bytes]:
     running.write()
     running.trial("t-1", value=0.25)
     running.trial("t-2", "failed")
-    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-    (tmp_path / "listener.py").write_text(code)
-    process = subprocess.Popen([sys.executable, tmp_path / "listener.py", folder.path, "0"], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", MODULE, str(folder.path), "0"]
+    process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -39,6 +38,10 @@ def metrics(tmp_path: Path) -> Iterator[bytes]:
         process.kill()
         process.communicate()
         folder.leave(ended=False)
+
+
+def test_the_page_names_the_listener() -> None:
+    assert f"python -m {MODULE} DIR" in (REPOSITORY / "docs" / "live.md").read_text()
 
 
 def test_the_listener_serves_the_state_of_the_matrix(metrics: bytes) -> None:
