@@ -67,6 +67,10 @@ _ENDS = {
         "Metrics are not available for Job {}",
     ),
 }
+EXPERIMENT_FINALIZER = "update-prometheus-metrics"
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.005, 1000.0  # of what failed; it doubles each time, as by controller-runtime
+LOST_RETRY_SECONDS = 0.01  # how soon an answer is asked for again that was thrown away
+log = logging.getLogger(__name__)
 
 
 class ReconcileError(Exception):
@@ -227,7 +231,6 @@ def _mark(trial: Object, job: JobState) -> list[tuple[str, str, str]]:
     return [(type_, event_reason, text.format(name) + details)]
 
 
-EXPERIMENT_FINALIZER = "update-prometheus-metrics"
 COUNTED = {
     # state of a Trial, in the order in which they count: the first whose condition is True; (its list in the status, its counter)
     "Failed": ("failedTrialList", "trialsFailed"),
@@ -416,12 +419,6 @@ def _conclude(experiment: Object, goal_reached: bool) -> None:
     stop_running(experiment)
     set_condition(experiment, *why)
     status["completionTime"] = now()
-
-
-FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.005, 1000.0  # of what failed; it doubles each time, as by controller-runtime
-LOST_RETRY_SECONDS = 0.01  # how soon an answer is asked for again that was thrown away
-
-log = logging.getLogger(__name__)
 
 
 class SuggestionService:

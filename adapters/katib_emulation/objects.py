@@ -17,6 +17,8 @@ SUFFIX_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 """What Kubernetes makes generated names of: no vowels, so that no words appear."""
 
 _random = random.SystemRandom()  # no seed makes names repeat
+KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
+_ADMISSION = "admissionregistration.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,6 @@ class Kind:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
 EXPERIMENTS = Kind(KATIB_GROUP, KATIB_VERSION, "experiments", "Experiment")
 TRIALS = Kind(KATIB_GROUP, KATIB_VERSION, "trials", "Trial")
 SUGGESTIONS = Kind(KATIB_GROUP, KATIB_VERSION, "suggestions", "Suggestion")
@@ -54,7 +55,6 @@ SERVICES = Kind("", "v1", "services", "Service")
 SERVICE_ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 ROLES = Kind("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
-_ADMISSION = "admissionregistration.k8s.io"
 VALIDATING_WEBHOOKS = Kind(
     _ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", namespaced=False
 )

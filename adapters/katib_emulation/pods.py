@@ -42,6 +42,11 @@ _PYTHONS = ("python", "python3")
 _QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
 _FACTORS = {"m": Decimal("0.001"), **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)}}
 _FACTORS |= {f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)}
+log = logging.getLogger(__name__)
+MEMORY_SECONDS = 0.05  # how often the memory of a pod with a limit is looked at
+MARK_SECONDS = 1.0  # how often a collector that waits for the shell's mark looks at it
+TERMINATED = 128 + signal.SIGTERM  # exit code of a collector whose pod was deleted, as a real cluster has it
+DEFAULT_GRACE_SECONDS = 30
 
 
 class ConfigError(Exception):
@@ -241,14 +246,6 @@ def follow(log: Path, has_ended: Callable[[], bool]) -> Iterator[bytes]:
                 yield b""
     finally:
         watch.close()
-
-
-log = logging.getLogger(__name__)
-
-MEMORY_SECONDS = 0.05  # how often the memory of a pod with a limit is looked at
-MARK_SECONDS = 1.0  # how often a collector that waits for the shell's mark looks at it
-TERMINATED = 128 + signal.SIGTERM  # exit code of a collector whose pod was deleted, as a real cluster has it
-DEFAULT_GRACE_SECONDS = 30
 
 
 class PodRunner:

@@ -52,6 +52,7 @@ _UNKNOWN = dict.fromkeys(("gitCommit", "gitTreeState", "buildDate", "goVersion",
 _VERSION = {"major": "1", "minor": "36", "gitVersion": VERSION, "platform": "emulated", **_UNKNOWN}
 _WATCH_SECONDS = 1800.0
 _POLICIES: Mapping[str | None, Propagation] = {None: "Background", "Background": "Background", "Foreground": "Foreground"}
+HOST = "127.0.0.1"
 
 
 class PodLogs(Protocol):
@@ -314,9 +315,6 @@ def _check_type(kind: Kind, obj: Any) -> None:
             raise bad_request(f"Object '{name}' is missing in the body")
         if value and value != wanted:
             raise bad_request(f"the {name} in the data ({value}) does not match the expected {name} ({wanted})")
-
-
-HOST = "127.0.0.1"
 
 
 class Server(http.server.ThreadingHTTPServer):

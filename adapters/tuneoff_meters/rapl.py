@@ -19,6 +19,7 @@ _MIRROR_UJ = 1_000_000  # two counters that are nearer than 1 J are one: multi-d
 _MOST_BYTES = 1000  # of a file of the kernel's
 ROOT = "/sys/class/powercap"
 HIGHEST_WATTS = 10_000.0  # of one zone; a counter that moved faster was reset, not wrapped
+Named = list[tuple[Path, str]]
 
 
 class RaplMeter(PowerMeter):
@@ -147,9 +148,6 @@ def find_zones(root: Path) -> tuple[list[Zone], list[str]]:
     if not zones:
         raise MeterError(f"no RAPL (unreadable): no zone under {root} answers: {'; '.join(left_out)}; the model meter needs none")
     return zones, left_out
-
-
-Named = list[tuple[Path, str]]
 
 
 def _by_kind(root: Path) -> tuple[Named, Named, Named]:

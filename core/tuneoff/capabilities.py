@@ -16,6 +16,7 @@ from tuneoff.base.packages import installed_version, module_exists, release
 from tuneoff.errors import MissingPackageError, PluginError
 
 Reports = Literal["none", "at_end", "every_epoch"]  # of a trial, to the framework; at its end: of its best epoch
+State = Literal["ready", "missing", "too old", "too new", "broken"]
 
 
 class Support(enum.Enum):
@@ -146,9 +147,6 @@ class Capabilities:
 def _must_be_support(what: str, value: object) -> None:
     if not isinstance(value, Support):
         raise TypeError(f"{what} must be a Support (e.g. Support.YES), but got {value}")
-
-
-State = Literal["ready", "missing", "too old", "too new", "broken"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

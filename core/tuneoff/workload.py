@@ -43,6 +43,8 @@ __all__ = [
 Mode = Literal["min", "max"]
 Scalar = float | int | str | bool | None
 Configuration = Mapping[str, Any]  # name -> JSON value, as core's search space defines it
+NO_EPOCH = "the training ended before its first epoch; a trial needs the metrics of at least one"
+VALUE = "value"  # the metric of a function that returns a number, where no objective is set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +84,6 @@ class DataDescription:
     sha256: Mapping[str, str] = field(default_factory=dict)  # file -> digest of the content
     size_bytes: int = 0
     paths: Mapping[str, str] = field(default_factory=dict)  # file -> path; empty: nothing is looked at
-
-
-NO_EPOCH = "the training ended before its first epoch; a trial needs the metrics of at least one"
 
 
 class TrainingEnded(Exception):
@@ -201,9 +200,6 @@ class Workload(ABC):
     def device(self) -> str:
         """Return the device that this instance trains on: "cpu" or "cuda:<name>"."""
         return "cpu"
-
-
-VALUE = "value"  # the metric of a function that returns a number, where no objective is set
 
 
 class FunctionWorkload(Workload):

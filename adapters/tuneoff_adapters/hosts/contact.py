@@ -26,6 +26,7 @@ CHECK_SECONDS = 60.0  # for a host's answer before anything is started: its Pyth
 CLEAN_SECONDS = 15.0
 LOST = "host_lost"  # flag
 _TRIES = 5  # readings of a host's clock, of which the narrowest counts
+_Reading = tuple[int, int, str, int]  # width, offset, boot id, offset of its own wall clock; the narrowest counts
 
 
 @dataclass(slots=True)
@@ -38,7 +39,6 @@ class _ContactedHost:
     is_lost: bool = False
 
 
-_Reading = tuple[int, int, str, int]  # width, offset, boot id, offset of its own wall clock; the narrowest counts
 _HostClock = tuple[_ContactedHost, list[_Reading]]
 
 

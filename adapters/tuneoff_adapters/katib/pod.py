@@ -36,6 +36,12 @@ EXIT_CODES = {"completed": 0, "failed": 1, "refused": 4, "cancelled": 4, "pruned
 
 
 _GRAIN = timedelta(microseconds=1)  # what Katib's database keeps
+MOST_SECONDS = 30.0  # that a pod waits at its end
+SETTLED_SECONDS = 1.0  # age of a collector that has surely listed the processes, which is the first that it does
+LOOK_SECONDS = 0.1
+KATIB_VARIABLE = "KATIB_TRIAL_NAME"  # in the environment of what Katib's webhook has wrapped
+_PROC = Path("/proc")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def create_mark(metrics_file: str, shell: int) -> None:
@@ -83,15 +89,6 @@ def report_line(moment: datetime, value: float) -> str:
     if not math.isfinite(value):
         raise ValueError(f"a report to Katib must be a finite number, but got {value!r}")
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z {OBJECTIVE}={float(value)!r}\n"
-
-
-MOST_SECONDS = 30.0  # that a pod waits at its end
-SETTLED_SECONDS = 1.0  # age of a collector that has surely listed the processes, which is the first that it does
-LOOK_SECONDS = 0.1
-KATIB_VARIABLE = "KATIB_TRIAL_NAME"  # in the environment of what Katib's webhook has wrapped
-
-_PROC = Path("/proc")
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def wait_for_collector(

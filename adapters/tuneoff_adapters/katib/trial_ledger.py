@@ -24,6 +24,7 @@ from tuneoff_adapters.kubernetes.layout import trial_id
 from tuneoff_adapters.kubernetes.resources import Object, has, is_unschedulable, name_of, terminal
 
 _NOTICEABLE_NS = NANOSECONDS
+REPEATED = "configuration_repeated"  # flag
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,9 +111,6 @@ class FollowedTrial(FollowedPod):
             is_complete=is_complete,
             value=self.value,
         )
-
-
-REPEATED = "configuration_repeated"  # flag
 
 
 class TrialLedger:

@@ -6,6 +6,8 @@ import json
 
 from tuneoff.errors import InfrastructureError, StepError
 
+REPEATED = frozenset({429, 500, 502, 503, 504})  # a server that is starting, busy, or waits for its etcd or a webhook
+
 
 class ApiError(StepError):
     """The API server refused a request; `message` is its own text, `status` the HTTP status, `reason` Kubernetes' word for it."""
@@ -34,9 +36,6 @@ class Unreachable(InfrastructureError):
     def __init__(self, text: str, short: str = "") -> None:
         super().__init__(text)
         self.short = short or text
-
-
-REPEATED = frozenset({429, 500, 502, 503, 504})  # a server that is starting, busy, or waits for its etcd or a webhook
 
 
 def api_error(request: str, status: int, reason: str, body: str | bytes | None) -> ApiError:

@@ -27,6 +27,7 @@ from tuneoff_adapters.kubernetes.options import ClusterOptions
 
 LABEL = "tuneoff.io/execution"  # on everything that is ours; its value is the execution id
 GRACE_SECONDS = 1  # between SIGTERM and SIGKILL: a trial has nothing to put away
+MEGABYTE = 10**6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +90,6 @@ def pod_plan(context: RunContext, options: ClusterOptions, namespace_labels: Map
         "checkpoint_bytes": LOG_BYTES,
         "code": code_digest(),
     }
-
-
-MEGABYTE = 10**6
 
 
 def cpu_thousandths(workers: Workers) -> int:

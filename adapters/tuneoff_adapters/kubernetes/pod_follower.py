@@ -19,6 +19,11 @@ from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.resources import PODS, ApiResource, Object, image_id_of
 from tuneoff_adapters.kubernetes.sources import Sources
 
+LOOK_SECONDS = 0.25  # between two looks at what only time brings: limits, ends
+FIND_NS = clock.NANOSECONDS  # between two searches for a reason why nothing goes on
+BACK_NS = 5 * clock.NANOSECONDS  # after the server was away: what happened meanwhile has come through by then
+_Pod = TypeVar("_Pod", bound=FollowedPod)
+
 
 class Patience:
     """Remembers since when each object has been in trouble without a break, whatever its reason: reasons take turns."""
@@ -37,13 +42,6 @@ class Patience:
     def forget(self) -> None:
         """Begin anew: what was seen is not what is, because the server was away."""
         self._since.clear()
-
-
-LOOK_SECONDS = 0.25  # between two looks at what only time brings: limits, ends
-FIND_NS = clock.NANOSECONDS  # between two searches for a reason why nothing goes on
-BACK_NS = 5 * clock.NANOSECONDS  # after the server was away: what happened meanwhile has come through by then
-
-_Pod = TypeVar("_Pod", bound=FollowedPod)
 
 
 class PodFollower(ABC, Generic[_Pod]):

@@ -38,6 +38,12 @@ from tuneoff_adapters.kubernetes.resources import (
 
 NOT_KATIBS = ("foregroundDeletion", "batch.kubernetes.io/job-tracking")  # finalizers that Kubernetes itself removes
 _NAMED = 5  # objects that a line names
+CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment
+SERVING = (DEPLOYMENTS, REPLICA_SETS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)  # for the suggestion's service
+LABELLED = (EXPERIMENTS, TRIALS, JOBS, PODS, CONFIG_MAPS)
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between two requests: at most two per second in the long run
+SLACK_SECONDS = 1.0  # for calls to give up themselves
+LEAST_SECONDS = 1.0  # that any call may take, however late it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +89,6 @@ def some(texts: Sequence[str]) -> str:
     """Return the first texts of a list, and how many more there are."""
     more = len(texts) - _NAMED
     return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment
-SERVING = (DEPLOYMENTS, REPLICA_SETS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)  # for the suggestion's service
-LABELLED = (EXPERIMENTS, TRIALS, JOBS, PODS, CONFIG_MAPS)
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between two requests: at most two per second in the long run
-SLACK_SECONDS = 1.0  # for calls to give up themselves
-LEAST_SECONDS = 1.0  # that any call may take, however late it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

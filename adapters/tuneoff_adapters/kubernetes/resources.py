@@ -8,6 +8,11 @@ from typing import Any
 from urllib.parse import quote
 
 Object = dict[str, Any]  # an object of the API as plain JSON: the SDK's models break on labels (kubernetes >= 36), and are slow
+JOB_NAME_LABELS = ("batch.kubernetes.io/job-name", "job-name")  # of a Job's pods, the newer one first
+KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
+COLLECTOR = "metrics-logger-and-collector"  # the container that Katib's webhook adds to a trial's pod
+TERMINAL = ("Succeeded", "Failed", "EarlyStopped", "MetricsUnavailable", "Killed")  # of a trial; the first two of an experiment
+_KILLED = 137  # 128 + SIGKILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,6 @@ class ApiResource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-JOB_NAME_LABELS = ("batch.kubernetes.io/job-name", "job-name")  # of a Job's pods, the newer one first
-KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
 EXPERIMENTS = ApiResource("experiments", KATIB_GROUP, KATIB_VERSION)
 TRIALS = ApiResource("trials", KATIB_GROUP, KATIB_VERSION)
 SUGGESTIONS = ApiResource("suggestions", KATIB_GROUP, KATIB_VERSION)
@@ -92,12 +95,6 @@ def condition(obj: Object, kind: str) -> Object | None:
 def selector(labels: Mapping[str, str]) -> str:
     """Return a label (or field) selector that asks for all of these."""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-
-
-COLLECTOR = "metrics-logger-and-collector"  # the container that Katib's webhook adds to a trial's pod
-TERMINAL = ("Succeeded", "Failed", "EarlyStopped", "MetricsUnavailable", "Killed")  # of a trial; the first two of an experiment
-
-_KILLED = 137  # 128 + SIGKILL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

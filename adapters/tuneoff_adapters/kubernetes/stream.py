@@ -15,6 +15,14 @@ from tuneoff_adapters.kubernetes.transport import NoAnswer, mapped
 if TYPE_CHECKING:
     from tuneoff_adapters.kubernetes.connection import Connection
 
+Change = Literal["ADDED", "MODIFIED", "DELETED"]
+GONE = 410  # the server has forgotten the version that the watch would go on from
+SLACK_SECONDS = 10.0  # for the server to end a watch itself
+_CHUNK_BYTES = 2**16
+_LOOK_SECONDS = 0.05  # between two looks at `is_over`, which costs no request
+_LONGEST_LINE = 2**24  # bytes: of a longer line the last so many are given
+_LONGEST_WAIT = 30.0  # before a log is asked for again that ended although its container did not
+
 
 class Stream:
     """Reads one answer after the other; `close()` ends the one that is read now, and lets no other begin."""
@@ -54,11 +62,6 @@ class Stream:
         """Wake the thread that reads."""
         with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):  # there is none, or it ended meanwhile
             self._response.shutdown()
-
-
-Change = Literal["ADDED", "MODIFIED", "DELETED"]
-GONE = 410  # the server has forgotten the version that the watch would go on from
-SLACK_SECONDS = 10.0  # for the server to end a watch itself
 
 
 class Watch(Stream):
@@ -171,12 +174,6 @@ def _uid(obj: Object) -> str:
 
 def _version(obj: Object) -> str:
     return str(obj.get("metadata", {}).get("resourceVersion", ""))
-
-
-_CHUNK_BYTES = 2**16
-_LOOK_SECONDS = 0.05  # between two looks at `is_over`, which costs no request
-_LONGEST_LINE = 2**24  # bytes: of a longer line the last so many are given
-_LONGEST_WAIT = 30.0  # before a log is asked for again that ended although its container did not
 
 
 class LogStream(Stream):

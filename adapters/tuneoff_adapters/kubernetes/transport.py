@@ -21,6 +21,9 @@ from tuneoff_adapters.kubernetes.resources import Object
 
 LOADING_SECONDS = 10.0  # a kubeconfig may name a program that fetches the credentials
 _LOOPBACK = "127.0.0.1,localhost,::1"  # never through a proxy
+CONNECT_SECONDS = 5.0  # for the TCP (and TLS) connection alone: a server that takes longer is away
+CONNECTIONS = 64  # kept open for the next request
+_LASTING = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "certificate verify failed", "SSLCertVerificationError")
 
 
 def client_configuration(kubeconfig: Path | None, context: str | None, within_seconds: float = LOADING_SECONDS) -> Any:
@@ -71,11 +74,6 @@ def _context_names(files: Sequence[str]) -> list[str]:
         return [str(entry["name"]) for entry in contexts]
     except Exception:  # the file is broken, which was said already
         return []
-
-
-CONNECT_SECONDS = 5.0  # for the TCP (and TLS) connection alone: a server that takes longer is away
-CONNECTIONS = 64  # kept open for the next request
-_LASTING = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "certificate verify failed", "SSLCertVerificationError")
 
 
 class NoAnswer(Exception):

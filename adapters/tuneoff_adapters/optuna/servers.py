@@ -45,6 +45,9 @@ SPARE_CONNECTIONS = 20  # beside two per worker
 _IPC_RMID = 0
 _SEGMENT, _STATE = 6, 7  # lines of postmaster.pid, from 0
 User = pwd.struct_passwd | None
+_REDIS = {"redis.exceptions.ConnectionError", "redis.exceptions.TimeoutError"}
+_POSTGRESQL = {"psycopg.OperationalError", "psycopg2.OperationalError"}
+_GRPC = "grpc.RpcError"
 
 
 def server_refusal(kind: str) -> str | None:
@@ -236,8 +239,3 @@ def _can_be_apart() -> bool:
     If not, root needs an ordinary user who may reach TMPDIR, and a kill of `initdb` leaves what it has in shared memory.
     """
     return shutil.which(_APART[0]) is not None and subprocess.run([*_APART, "true"], capture_output=True).returncode == 0
-
-
-_REDIS = {"redis.exceptions.ConnectionError", "redis.exceptions.TimeoutError"}
-_POSTGRESQL = {"psycopg.OperationalError", "psycopg2.OperationalError"}
-_GRPC = "grpc.RpcError"

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tuneoff.adapter import Best
 
 _CHUNK_BYTES = 4096
+Stale = Callable[[Study, FrozenTrial], None]
+_SQLITE_SECONDS = 60  # that a writer waits for another one; after the driver's 5 s it would fail
 
 
 def removed(journal: str) -> InfrastructureError:
@@ -83,8 +85,6 @@ class FlockJournalLock(BaseJournalFileLock):
 
 
 _LOCKS = {"flock": FlockJournalLock, "open": JournalFileOpenLock, "symlink": JournalFileSymlinkLock}
-Stale = Callable[[Study, FrozenTrial], None]
-_SQLITE_SECONDS = 60  # that a writer waits for another one; after the driver's 5 s it would fail
 
 
 class Operations:

@@ -23,6 +23,10 @@ from tuneoff_adapters.time_limits import SETUP_SHARE
 if TYPE_CHECKING:
     from tuneoff.record.run_context import RunContext
 
+RECORD = "ray.json"
+_SOCKET = 107  # bytes of a Unix socket's path
+_BELOW = len("/session_2000-01-01_00-00-00_000000_0000000/sockets/plasma_store")  # what Ray adds, with a pid of 7 digits
+
 
 class DeferredTermination:
     """Keeps a SIGTERM until `check` is called, which then runs the handler that was there before."""
@@ -60,11 +64,6 @@ def kept_handler() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-RECORD = "ray.json"
-_SOCKET = 107  # bytes of a Unix socket's path
-_BELOW = len("/session_2000-01-01_00-00-00_000000_0000000/sockets/plasma_store")  # what Ray adds, with a pid of 7 digits
 
 
 def start_ray(context: RunContext, load: Callable[[], Any]) -> None:

@@ -36,6 +36,7 @@ LOOK_SECONDS = 3.0  # between two looks at jobs that are waited for
 LAST_SECONDS = 2.0  # for what a worker said last, once it has ended
 ENDED_WITH_JOB = (-signal.SIGTERM, -signal.SIGUSR2, 0)  # exit codes of a worker: SLURM signals all of a job; its way was cut
 MAX_FRUITLESS = 3  # jobs in a row that ended before they reached the coordinator
+SIGNAL_SECONDS = 30  # before the end of a job's time: submitit puts it back into the queue
 
 
 @dataclass(slots=True)
@@ -304,9 +305,6 @@ def announce_out_of_memory(context: RunContext, host: str, pid: int) -> None:
         return
     cause = out_of_memory_cause(context.trial_context.memory_bytes, "SLURM")
     announce_kill(context.run_dir, context.events, *open_attempt, cause, charged="workload", limit="memory")
-
-
-SIGNAL_SECONDS = 30  # before the end of a job's time: submitit puts it back into the queue
 
 
 def submit(context: RunContext, name: str, job: Job) -> Any:

@@ -26,6 +26,8 @@ from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 
 GONE_SECONDS = 10.0  # a process that outlives its SIGKILL by so long is flagged
+NEVER_SECONDS = 1e9
+TUNER_NAME = "tuner"  # its folder's name
 
 
 class TrialProcesses(LocalBackend):  # type: ignore[misc]
@@ -111,10 +113,6 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
             process.wait(GONE_SECONDS)
         except subprocess.TimeoutExpired:
             self._context.flag("trial_outlives_kill", f"process {process.pid} still exists {GONE_SECONDS:g} s after SIGKILL")
-
-
-NEVER_SECONDS = 1e9
-TUNER_NAME = "tuner"  # its folder's name
 
 
 class PatientTuner(Tuner):  # type: ignore[misc]

@@ -40,6 +40,7 @@ _NOT_TWICE = 'path!~".*mmio.*"'  # newer kernels show each package a second time
 _COUNTED = {"joules": 1.0, "millijoules": 1e-3, "microjoules": 1e-6, "watt_hours": 3600.0, "kilowatt_hours": 3.6e6}  # in J
 UNITS = {**_COUNTED, "watts": 1.0, "milliwatts": 1e-3, "microwatts": 1e-6, "kilowatts": 1e3}  # in J or W
 Labels = Mapping[str, str]
+_DCGM, _GPU = ("Hostname", "instance"), lambda labels: f"gpu-{labels['gpu']}" if labels.get("gpu") else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,6 @@ _RAPL = (
     f"node_rapl_dram_joules_total{{{_NOT_TWICE}}}",
     f'node_rapl_joules_total{{rapl_zone=~"package.*|dram",{_NOT_TWICE}}}',  # with --collector.rapl.enable-zone-label
 )
-_DCGM, _GPU = ("Hostname", "instance"), lambda labels: f"gpu-{labels['gpu']}" if labels.get("gpu") else ""
 # A source's readings, the best first: one that comes later serves only what the ones before it lack on that node.
 # Of the zones that RAPL has, core and uncore lie within the package, and psys contains it: package and dram alone are summed.
 SOURCES: Mapping[str, tuple[Reading, ...]] = {

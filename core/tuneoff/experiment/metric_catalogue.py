@@ -51,6 +51,7 @@ FURTHER = (  # what `report --json` has the figures of, beside the metrics of it
     *("time.metric_collection", "epochs.trained", "energy.job"),
     *("slots.utilization", "memory.driver_peak_rss", "stage.ask"),
 )
+_NAMED = re.compile(rf"^(test|stage)\..+|^(\w+\.step)\.(?:{'|'.join(STEPS)})$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,7 +383,6 @@ _ROWS = (
     *family("suite.", "s", ("cpu_seconds", "CPU time of tuneoff's supervising process during the run")),
     *family("suite.", "%", ("cpu_share", "CPU time of that process over the job's", "tuneoff's CPU"), scale="difference"),
 )
-_NAMED = re.compile(rf"^(test|stage)\..+|^(\w+\.step)\.(?:{'|'.join(STEPS)})$")
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ROWS}
 
 

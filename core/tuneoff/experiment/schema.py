@@ -30,6 +30,10 @@ PlainName = Annotated[
     ),
 ]
 Seed = Annotated[int, Meta(ge=0, le=MOST_SEED)]
+MetricName = Annotated[Name, check_metric]
+NONE = "none"
+MOST_G_PER_KWH = 100_000.0  # no grid has a tenth of it; products of greater figures could come out infinite
+Axes = dict[str, Annotated[list[Any], Meta(min_length=1)]]
 
 
 class FilePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,9 +185,6 @@ class StopPart(FilePart, frozen=True, kw_only=True):
             raise ValueError("exactly one of `index` and `configuration` must be given")
 
 
-MetricName = Annotated[Name, check_metric]
-
-
 class AnalysisPart(FilePart, frozen=True, kw_only=True):
     """What is frozen before the first run: the metrics that decide, the smallest differences that matter, confidence."""
 
@@ -217,10 +218,6 @@ class AnchorsPart(FilePart, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.random_search == self.best_known:
             raise ValueError(f"random_search and best_known must differ, but both are {self.best_known}")
-
-
-NONE = "none"
-MOST_G_PER_KWH = 100_000.0  # no grid has a tenth of it; products of greater figures could come out infinite
 
 
 class CarbonPart(FilePart, frozen=True, kw_only=True):
@@ -261,9 +258,6 @@ def _path(value: Any) -> Any:
         return value
     way_out = "; for none write prices: none" if value is None else "; put the prices in a file of their own" if value else ""
     raise Refused(f"must be the path of a price file, or none, but got {show(value)}{way_out}")
-
-
-Axes = dict[str, Annotated[list[Any], Meta(min_length=1)]]
 
 
 class ExperimentFile(FilePart, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ _PRUNER_OPTIONS: Mapping[str, Mapping[str, int]] = {
     "median": {"first_epoch": 1, "min_trials": 5},
 }
 _IN_EPOCHS = ("first_rung_epochs", "first_epoch")  # at most the epochs of a trial
+MAX_REPEATS = 10_000  # draws in a row that give nothing new before `sample_distinct` gives up
 
 
 def check_sampler(sampler: Strategy, more_names: Iterable[str] = ()) -> Strategy:
@@ -103,9 +104,6 @@ def check_pruner(pruner: Strategy, epochs_per_trial: int, more_names: Iterable[s
         if name in _IN_EPOCHS and value > epochs_per_trial:
             raise ExperimentError(f"{problem} may be at most `budget.epochs_per_trial` ({epochs_per_trial}), but got {value}")
     return replace(pruner, options=options)
-
-
-MAX_REPEATS = 10_000  # draws in a row that give nothing new before `sample_distinct` gives up
 
 
 def draw(space: SearchSpace, generator: random.Random) -> dict[str, Any]:

@@ -34,6 +34,7 @@ _WAYS_OUT = (  # of what PyYAML says
     ("mapping values are not allowed here", "put text with a colon in quotes, and write ordinary blanks"),
     ("found another document", "write one file for each document"),
 )
+_READ = {f"{_TAG}{name}" for name in ("bool", "null", "int", "float", "str", "seq", "map")}
 
 
 class _Loader(yaml.SafeLoader):
@@ -95,7 +96,6 @@ def _refuse_tag(loader: _Loader, node: yaml.Node) -> None:
     raise ExperimentError(f"line {node.start_mark.line + 1}: the tag {tag} is not read; write a plain value, without it")
 
 
-_READ = {f"{_TAG}{name}" for name in ("bool", "null", "int", "float", "str", "seq", "map")}
 _Loader.yaml_constructors = {tag: make for tag, make in yaml.SafeLoader.yaml_constructors.items() if tag in _READ}
 _Loader.add_constructor(None, _refuse_tag)
 _Loader.add_constructor(f"{_TAG}int", _construct_int)

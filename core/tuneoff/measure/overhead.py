@@ -28,6 +28,7 @@ SLOT_STAGES = {
     "vacant": "no process is seen on the slot, though one with a trial is still to come (dispatch, unseen exits)",
 }
 BY_PROCESS = ("process_start", "exit", "vacant")  # once per process; the other stages: once per trial or report
+_LATE = {"stop.epochs_after_decision": "count", "stop.busy_after_decision": "ms", "stop.ignored": "count"}
 
 
 class Reports(NamedTuple):
@@ -213,6 +214,3 @@ def stop_metrics(run: RunRecord) -> dict[str, MetricValue]:
     values["stop.busy_after_decision"] = milliseconds(late["busy_ns"], none, n_samples=late["decided"])
     values["stop.ignored"] = metric_value(late["ignored"], "count", n_samples=late["decided"])
     return values
-
-
-_LATE = {"stop.epochs_after_decision": "count", "stop.busy_after_decision": "ms", "stop.ignored": "count"}

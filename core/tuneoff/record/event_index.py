@@ -41,6 +41,7 @@ from tuneoff.record.run_record import ClockRecord, StageRecord
 E = TypeVar("E", bound=Event)
 Reading = tuple[int | None, int | None, int | None]  # when a report returned, the attempt's CPU time then, when it began
 NOT_REPORTED: Reading = (None, None, None)
+Key = tuple[str, int]  # trial, attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,6 @@ class AttemptEvents:
         if self.ended is not None:
             times.append(self.ended.t)
         return max(times)
-
-
-Key = tuple[str, int]  # trial, attempt
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from torch.optim.adamw import adamw
 from tuneoff_workloads.mnist_mlp.specification import Hyperparameters
 
 log = logging.getLogger(__name__)
+_ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "maximize": False}
 
 
 class Sgd:
@@ -65,7 +66,6 @@ class Adam:
 
 
 OPTIMIZERS: Mapping[str, type[Adam | Sgd]] = {"adam": Adam, "sgd": Sgd}
-_ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "maximize": False}
 
 
 @functools.cache

@@ -27,6 +27,8 @@ from tuneoff.errors import ResultsError
 
 FORMAT_VERSION = 1
 WORLD = "WORLD"  # the zone that is the whole world
+Text = Annotated[str, Meta(min_length=1)]
+Amount = Annotated[float, Meta(ge=0, le=1e9)]  # so that no product of it comes out infinite
 
 
 class PickledAsJson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,10 +93,6 @@ class Intensity(PickledAsJson, frozen=True, kw_only=True, omit_defaults=True):
     def cuts(self, start_wall_ns: int, end_wall_ns: int) -> tuple[int, ...]:
         """Return the moments strictly inside an interval at which the value changes."""
         return self.times[bisect.bisect_right(self.times, start_wall_ns) : bisect.bisect_left(self.times, end_wall_ns)]
-
-
-Text = Annotated[str, Meta(min_length=1)]
-Amount = Annotated[float, Meta(ge=0, le=1e9)]  # so that no product of it comes out infinite
 
 
 def _date(text: str) -> None:

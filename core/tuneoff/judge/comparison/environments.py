@@ -18,6 +18,8 @@ UNKNOWN = "not recorded"
 ABSENT = "not installed"
 LONGEST = 60  # letters of a cell in the table
 MOST_BYTES = 10**18  # of memory: more is none, and a larger integer breaks arithmetic with decimal ones
+_CPU = ("vendor", "family", "model", "stepping", "name")
+_Fact = tuple[str, Level, Callable[[Environment], Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +148,6 @@ def _accelerators(environment: Environment) -> str:
     return json.dumps(accelerators, sort_keys=True) if accelerators else "none"
 
 
-_CPU = ("vendor", "family", "model", "stepping", "name")
-_Fact = tuple[str, Level, Callable[[Environment], Any]]
 _PYTHON: _Fact = ("python", "notice", _at("python"))
 _MACHINE: tuple[_Fact, ...] = (
     ("architecture", "numerics", _at("machine")),

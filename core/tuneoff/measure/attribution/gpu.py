@@ -18,6 +18,7 @@ from tuneoff.record.samples.schema import EnergySeries
 NO_USER = "which processes used the accelerators is not known"
 NO_GPU_BASELINE = "the idle power of the accelerators is not known"
 Busy = dict[str, list[tuple[int, int, AttemptKey]]]  # by process: when it trained, and for whom
+Span = tuple[int, int, list[tuple[str, float]]]  # from, to, who used how much of the device's time
 
 
 def with_gpus(
@@ -70,9 +71,6 @@ def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
 
 def _attributable(parts: Mapping[str, list[EnergyPiece]], reasons: Mapping[str, str]) -> dict[str, list[EnergyPiece]]:
     return {name: pieces for name, pieces in parts.items() if name not in reasons}
-
-
-Span = tuple[int, int, list[tuple[str, float]]]  # from, to, who used how much of the device's time
 
 
 def _users(samples: Samples, uses: Uses, domain: str) -> list[Span]:

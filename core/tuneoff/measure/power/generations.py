@@ -13,6 +13,10 @@ from typing import Any
 INTEL, AMD, ARM = "GenuineIntel", "AuthenticAMD", "ARM"  # ARM: family is the implementer, model the part
 _CLASS = r"\bxeon (?:platinum|gold|silver|bronze) "  # since 2017; before, Xeon 5160 and the like were something else
 _XEON = r"\bxeon (?:(?:platinum|gold|silver|bronze|max) )?"  # the class is often left out since 2023
+TELLING = frozenset({"avx2", "avx512f", "amx_tile"})
+_AVX2 = frozenset({"avx2"})
+_AVX512 = _AVX2 | {"avx512f"}
+_AMX = _AVX512 | {"amx_tile"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +34,6 @@ class Generation:
     def is_named(self, plain_name: str) -> bool:
         """Tell whether a plain name is one of this generation."""
         return re.search(self.pattern, plain_name) is not None
-
-
-TELLING = frozenset({"avx2", "avx512f", "amx_tile"})
-_AVX2 = frozenset({"avx2"})
-_AVX512 = _AVX2 | {"avx512f"}
-_AMX = _AVX512 | {"amx_tile"}
 
 
 def _amd(key: str, family_and_model: tuple[int, int], pattern: str, flags: frozenset[str]) -> Generation:

@@ -42,6 +42,8 @@ _PLAIN = re.compile(r"[0-9A-Za-z/._-]+")  # of a path that every program takes: 
 POLL_SECONDS = 0.1
 _TRIES = 10  # names of a temporary folder
 INTERRUPTED_COLLECT_SECONDS = 2.0  # for a power database that is asked after the run
+# deploy: whatever starts slowly does so by the machine, the network or a queue
+_CHARGED_WHEN_LATE: Mapping[str, Charged] = {"deploy": "infrastructure", "trial": "workload", "test": "workload"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +86,6 @@ class _Stop:
     exit_seconds: float = 3.0  # for processes that end by themselves once their coordinator is gone
 
 
-# deploy: whatever starts slowly does so by the machine, the network or a queue
-_CHARGED_WHEN_LATE: Mapping[str, Charged] = {"deploy": "infrastructure", "trial": "workload", "test": "workload"}
 _AT_ITS_OWN_END = _Stop(ruling=Ruling(status="done"))
 _INTERRUPTED = _Stop(  # together well below 15 s
     ruling=Ruling(status="interrupted", reason="interrupted by the user", charged="user"),

@@ -20,6 +20,11 @@ from tuneoff.run.trial.faults import KernelKills, announce_kill, out_of_memory_c
 from tuneoff.run.trial.trial_process import CpuClock, TrialProcess, peak_rss_bytes, trial_process
 from tuneoff.workload import NO_EPOCH, TrainingEnded, Workload
 
+OUT_OF_TIME = "wall-clock budget used up"  # the cause of a trial's end
+_NOT_FINITE = ("nan", "inf", "-inf")  # numbers all the same
+State = Literal["completed", "pruned", "failed", "cancelled", "refused"]
+Epoch = tuple[int, Mapping[str, float]]  # from 1, and its metrics
+
 
 class Decision(enum.Enum):
     """What a framework answers to a report."""
@@ -28,10 +33,6 @@ class Decision(enum.Enum):
     STOP = "stop"
 
 
-OUT_OF_TIME = "wall-clock budget used up"  # the cause of a trial's end
-_NOT_FINITE = ("nan", "inf", "-inf")  # numbers all the same
-State = Literal["completed", "pruned", "failed", "cancelled", "refused"]
-Epoch = tuple[int, Mapping[str, float]]  # from 1, and its metrics
 Report = Callable[[int, Mapping[str, float]], Decision]  # (epoch from 1, metrics) -> decision
 Steps = Generator[Epoch, Decision, "TrialOutcome"]
 

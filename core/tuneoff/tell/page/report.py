@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuneoff.base import files
 from tuneoff.base.commands import command
@@ -20,10 +20,10 @@ from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import ENERGY, Choice, Setting
-from tuneoff.judge.choice.choose import Answered, time_question
+from tuneoff.judge.choice.choose import Answered, answered, time_question
 from tuneoff.judge.columns import ENERGY_AND_COST
 from tuneoff.judge.groups import Group, by_scope
-from tuneoff.judge.results import Results
+from tuneoff.judge.results import Results, read_results
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_bytes
 from tuneoff.tell.page import texts
@@ -33,10 +33,6 @@ from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
 from tuneoff.tell.plots.drawing import Scale, shared_scale, styles
 from tuneoff.tell.report.notes import Circumstances, circumstances, cost_notes, notes
-
-if TYPE_CHECKING:
-    from tuneoff.judge.choice.choose import Answered
-
 
 MOST_RUNS = 4000  # in the table of runs; beyond, the page would be too large
 APART = frozenset(("comparisons", "power", "carbon", "prices", "questions", "anchors"))  # shown otherwise, or too long
@@ -52,9 +48,6 @@ def write_report(results_folder: Path, output: Path | None = None, answer: Answe
     Raises:
         ResultsError: it is not a results folder, a file in it is damaged, or the report cannot be written.
     """
-    from tuneoff.judge.choice.choose import answered
-    from tuneoff.judge.results import read_results
-
     folder = output or results_folder / REPORT
     text = composed(answer or answered(read_results(results_folder)), folder)
     make_folder(folder)

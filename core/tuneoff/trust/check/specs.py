@@ -57,6 +57,9 @@ NUMBERS = SearchSpace(  # every sampler can have it: numbers only, and a grid th
         "dropout": stepped(0.0, 0.5, 0.25, integer=False),
     }
 )
+FAULTS: tuple[Act, ...] = ("raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "memory")
+CHOICES = (1, 1.0, True, "1")  # equal to many programs
+CARELESS_ACTS: tuple[Act, ...] = ("sound", "sound", "raise-base", "sound", "text", "sound", "kill-self", "sound")
 
 
 def acting(configurations: Sequence[tuple[float, Act]], *, has_fixed: bool, **changes: Any) -> ExperimentSpec:
@@ -125,9 +128,6 @@ def scripted() -> ExperimentSpec:
     return replace(spec, pruner=Strategy(name="scripted"), stops=stops, budget=Budget(trials=6, epochs_per_trial=6))
 
 
-FAULTS: tuple[Act, ...] = ("raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "memory")
-
-
 def faulty(has_fixed: bool) -> ExperimentSpec:
     """One trial of each fault, and sound ones between them."""
     configurations: list[tuple[float, Act]] = []
@@ -149,7 +149,6 @@ def retried(retries: int, has_fixed: bool) -> ExperimentSpec:
     return acting(configurations, has_fixed=has_fixed, failures=Failures(retries=retries))
 
 
-CHOICES = (1, 1.0, True, "1")  # equal to many programs
 CARELESS = SearchSpace(
     {
         **LISTED.dimensions,
@@ -157,7 +156,6 @@ CARELESS = SearchSpace(
         "layers": Categorical(choices=([4], [4, 8])),
     }
 )
-CARELESS_ACTS: tuple[Act, ...] = ("sound", "sound", "raise-base", "sound", "text", "sound", "kill-self", "sound")
 
 
 def careless(has_fixed: bool) -> ExperimentSpec:

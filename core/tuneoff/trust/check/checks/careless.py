@@ -16,6 +16,7 @@ from tuneoff.trust.check.specs import CHOICES
 
 RUN = "careless"
 PROGRAM = ["probe_workload.py"]  # what `sys.argv` is under `python probe_workload.py`
+EXPECTED: Mapping[str, str] = {"raise-base": "planted end", "kill-self": "its own code ended its process"}
 
 
 def _starts(run: FinishedRun) -> Sequence[Mapping[str, Any]]:
@@ -95,9 +96,6 @@ def _choices(evidence: AdapterEvidence) -> Finding:
         for text in sorted(wanted | count)
         if wanted[text] != count[text]
     )
-
-
-EXPECTED: Mapping[str, str] = {"raise-base": "planted end", "kill-self": "its own code ended its process"}
 
 
 @run_check(
