@@ -215,7 +215,7 @@ def test_nothing_is_recommended_that_the_plan_refuses(call: Call) -> None:
         ("To repeat: tuneoff compare several.yaml --seeds 0 1 --resume --output results/several-1", "another plan"),
         ("To repeat: tuneoff run several.yaml --adapter serial --resume --output results/several-1", "another plan"),
         ("To decide: tuneoff compare nowhere.yaml --seeds 0 1", "cannot be read"),
-        ("See: tuneoff check --controls several-1", "no results folder"),
+        ("See: tuneoff check --controls several-1", "not a results folder"),
         ("See: tuneoff compare several.yaml --adapters serial", "the parser refuses it"),
         ("To repeat: tuneoff compare my files/it's one.yaml", "no shell takes it"),
         ("it needs jinja2; run: pip install 'tuneoff[report]'", "tuneoff[report] is not a dependency"),
