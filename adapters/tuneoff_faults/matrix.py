@@ -6,8 +6,8 @@ import itertools
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,13 +72,13 @@ def run_matrix(
         shutil.rmtree(root / "p", ignore_errors=True)
         with ThreadPoolExecutor(at_once) as pool:
             try:
-                results = list(pool.map(runner.run, [cell for cell in cells if cell.fault is NO_FAULT]))
+                results = _all(pool, runner.run, [cell for cell in cells if cell.fault is NO_FAULT])
                 runner.controls = {
                     result.adapter: result.seconds
                     for result in results
                     if result.setting == DEFAULTS and result.seconds is not None
                 }
-                results += pool.map(runner.run, [cell for cell in cells if cell.fault is not NO_FAULT])
+                results += _all(pool, runner.run, [cell for cell in cells if cell.fault is not NO_FAULT])
             except BaseException:  # Ctrl-C: no further cell begins, and those that run are ended
                 runner.stopping.set()
                 pool.shutdown(cancel_futures=True)
@@ -86,6 +86,14 @@ def run_matrix(
         if keep is not None:
             _keep(root, keep)
     return _with_waste(results)
+
+
+def _all(pool: Executor, run: Callable[[MatrixCell], FaultResult], cells: Iterable[MatrixCell]) -> list[FaultResult]:
+    """Return the results in the order of the cells. A signal that comes just before the wait is acted on within a second."""
+    futures = [pool.submit(run, cell) for cell in cells]
+    while (state := wait(futures, 1.0, FIRST_EXCEPTION)).not_done and not any(future.exception() for future in state.done):
+        pass
+    return [future.result() for future in futures]
 
 
 def _keep(root: Path, folder: Path) -> None:
