@@ -162,14 +162,20 @@ def umask() -> int:
     return before
 
 
-def _set_environment(before: Mapping[str, str]) -> None:
-    if os.environ == before:
-        return
-    zone = os.environ.get("TZ")
-    for name in os.environ.keys() - before.keys():
-        del os.environ[name]
-    os.environ.update(before)
-    if zone != before.get("TZ"):
+def _environment() -> dict[bytes, bytes]:
+    """Return the environment as `os.environb` holds it: a copy of `os.environ` decodes each value, which a short trial would notice."""
+    values: dict[bytes, bytes] = vars(os.environb)["_data"]
+    return values.copy()
+
+
+def _set_environment(before: Mapping[bytes, bytes]) -> None:
+    now = _environment()
+    for name in now.keys() - before.keys():
+        del os.environb[name]
+    for name, value in before.items():
+        if now.get(name) != value:
+            os.environb[name] = value
+    if now.get(b"TZ") != before.get(b"TZ"):
         time.tzset()
 
 
@@ -341,7 +347,7 @@ ITEMS = (
     Item(name="signal handlers, blocked signals, timers", read=_signals, restore=_set_signals, is_own=True),
     Item(name="current folder", read=os.getcwd, restore=_enter, is_own=True),
     Item(name="umask", read=umask, restore=os.umask, is_own=True),
-    Item(name="environment, time zone", read=os.environ.copy, restore=_set_environment),
+    Item(name="environment, time zone", read=_environment, restore=_set_environment),
     Item(
         name="arguments, import path",
         read=lambda: [(name, values := getattr(sys, name), values.copy()) for name in ("argv", "path")],
