@@ -163,7 +163,7 @@ def umask() -> int:
 
 
 def _environment() -> dict[bytes, bytes]:
-    """Return the environment as `os.environb` holds it: a copy of `os.environ` decodes each value, which a short trial would notice."""
+    """Return the environment's bytes; a copy of `os.environ` decodes each value, which a short trial would notice."""
     values: dict[bytes, bytes] = vars(os.environb)["_data"]
     return values.copy()
 
