@@ -7,14 +7,14 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Executor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
-from tuneoff.base.interrupting import interrupting
+from tuneoff.base.interrupting import as_ended, interrupting
 from tuneoff.base.output import one_line
 from tuneoff.base.targets import load_target
 from tuneoff.experiment.plan import Plan, PlannedRun
@@ -89,10 +89,10 @@ def run_matrix(
 
 
 def _all(pool: Executor, run: Callable[[MatrixCell], FaultResult], cells: Iterable[MatrixCell]) -> list[FaultResult]:
-    """Return the results in the order of the cells. A signal that comes just before the wait is acted on within a second."""
+    """Return the results in the order of the cells; the first error ends the wait."""
     futures = [pool.submit(run, cell) for cell in cells]
-    while (state := wait(futures, 1.0, FIRST_EXCEPTION)).not_done and not any(future.exception() for future in state.done):
-        pass
+    for future in as_ended(futures):
+        future.result()
     return [future.result() for future in futures]
 
 

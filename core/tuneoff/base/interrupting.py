@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -36,6 +42,19 @@ def asked_to_end() -> Iterator[threading.Event]:
     hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
     with _handled((signal.SIGINT, signal.SIGTERM, *hang_up), lambda signum, frame: requested.set()):
         yield requested
+
+
+def as_ended(futures: Iterable[Future[T]]) -> Iterator[Future[T]]:
+    """Yield futures as they end. A signal that comes just before the wait for them is acted on within a second.
+
+    `concurrent.futures.as_completed` waits until one ends, in C code, which such a signal does not interrupt.
+    """
+    from concurrent.futures import FIRST_COMPLETED, wait  # most commands have no futures
+
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, 1.0, FIRST_COMPLETED)
+        yield from done
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import msgspec
 from tuneoff import registry
 from tuneoff.base.findings import Finding, failed, not_tested, out_of_reach
 from tuneoff.base.format import duration_text
-from tuneoff.base.interrupting import asked_to_end
+from tuneoff.base.interrupting import as_ended, asked_to_end
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import framework_status
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
@@ -186,7 +186,7 @@ def _make_all(
     def make(together: Sequence[CheckRun]) -> None:
         with ThreadPoolExecutor(at_once) as pool:
             waiting = {pool.submit(_make, subject, run, folder, interrupt, announce): run.name for run in together}
-            for future in as_completed(waiting):
+            for future in as_ended(waiting):
                 ended[waiting[future]] = future.result()
                 tell_of(waiting[future])
 
