@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tuneoff.adapter import Best
 from tuneoff.base import clock
 from tuneoff.base.identity import trial_name
-from tuneoff.capabilities import Capabilities, Offer, Option, Support, import_framework
+from tuneoff.capabilities import Capabilities, Offer, Option, Support, import_framework, offered
 from tuneoff.errors import StepError
 from tuneoff.experiment.translation import (
     LIST_INDEX,
@@ -244,7 +244,7 @@ def _overrides(cls: type[AskTellAdapter], name: str) -> bool:
 def _completed(cls: type[AskTellAdapter]) -> Capabilities:
     """Return the capabilities that a subclass declares, and those that follow from its methods."""
     declared = cls.capabilities
-    pruners = [name for name, offer in declared.pruners.items() if offer.support is Support.YES and name not in _STOPPED_BY_CORE]
+    pruners = [name for name in offered(declared.pruners) if name not in _STOPPED_BY_CORE]
     if pruners and not _overrides(cls, "report"):
         raise TypeError(f"{cls.__name__} must have `report` to offer pruner {pruners[0]!r}; write it, or remove the pruner")
     offer_of_list = Offer(implementation=f"{cls.__module__}.{cls.__qualname__}.enqueue")

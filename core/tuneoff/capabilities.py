@@ -74,6 +74,11 @@ class Offer:
         _must_be_support("support of an Offer", self.support)
 
 
+def offered(offers: Mapping[str, Offer]) -> dict[str, Offer]:
+    """Return those that are offered, by what a declaration lists, whatever its own `get` says."""
+    return {name: offer for name, offer in offers.items() if offer.support is Support.YES}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """The adapter's declaration: names that the plan checks, and features that the conformance kit checks.
@@ -119,10 +124,8 @@ class Capabilities:
 
         `wanted`: what it is told if it can be told it; one that needs none and has no pruner of its own has no call for that.
         """
-        pruners = (
-            name for name, offer in self.pruners.items() if offer.support is Support.YES and name not in ("none", "scripted")
-        )
-        is_told_all = wanted == "every_epoch" and (self.reports != "none" or any(pruners))
+        pruners = offered(self.pruners).keys() - {"none", "scripted"}
+        is_told_all = wanted == "every_epoch" and (self.reports != "none" or bool(pruners))
         return "every_epoch" if pruner != "none" or is_told_all else self.reports
 
     def __post_init__(self) -> None:

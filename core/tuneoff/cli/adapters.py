@@ -28,6 +28,7 @@ def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:
 
 
 def _table(listings: list[AdapterListing]) -> str:
+    from tuneoff.capabilities import offered
     from tuneoff.experiment.names import platform_text
 
     rows = []
@@ -44,8 +45,8 @@ def _table(listings: list[AdapterListing]) -> str:
                 listing.state,
                 " ".join(part for part in (listing.framework, listing.framework_version) if part) or "-",
                 _words(platforms),
-                _words(_offered(capabilities.samplers) if capabilities else ()),
-                _words(_offered(capabilities.pruners) if capabilities else ()),
+                _words(offered(capabilities.samplers) if capabilities else ()),
+                _words(offered(capabilities.pruners) if capabilities else ()),
             )
         )
         if listing.text:
@@ -56,24 +57,18 @@ def _table(listings: list[AdapterListing]) -> str:
     return "\n".join([table, "", *notes, HINT])
 
 
-def _offered(offers: Mapping[str, Offer]) -> list[str]:
-    from tuneoff.capabilities import Support
-
-    return [name for name, offer in offers.items() if offer.support is Support.YES]
-
-
 def _needs(name: str, capabilities: Capabilities) -> list[str]:
     """Return one line per missing package that some of the offered samplers or pruners need."""
     from tuneoff.base.commands import install_command
     from tuneoff.base.packages import missing_modules
+    from tuneoff.capabilities import offered
 
     users: dict[tuple[str, str], list[str]] = {}
     for kind, offers in (("sampler", capabilities.samplers), ("pruner", capabilities.pruners)):
-        for offered in _offered(offers):
-            offer = offers[offered]
+        for sampler, offer in offered(offers).items():
             for module in missing_modules(offer.needs):
                 command = install_command(offer.install or capabilities.install or module)
-                users.setdefault((module, command), []).append(f"{kind} {offered!r}")
+                users.setdefault((module, command), []).append(f"{kind} {sampler!r}")
     return [f"{name}: {' and '.join(who)} needs {module}; run: {command}" for (module, command), who in users.items()]
 
 

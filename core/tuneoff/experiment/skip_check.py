@@ -9,7 +9,7 @@ from tuneoff import registry
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
 from tuneoff.base.tracebacks import text_of
-from tuneoff.capabilities import Capabilities, Offer, Support, framework_status
+from tuneoff.capabilities import Capabilities, Offer, Support, framework_status, offered
 from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.registry import AdapterClass
@@ -82,10 +82,10 @@ def _offer(spec: RunSpec, capabilities: Capabilities, kind: str, *, has_plain: b
     offers = capabilities.samplers if kind == "sampler" else capabilities.pruners
     offer = offers.get(strategy.name)
     if offer is None:
-        offered = ", ".join(name for name, item in offers.items() if item.support is Support.YES) or "none"
+        names = ", ".join(offered(offers)) or "none"
         plain = kind == "pruner" and not has_plain and NO_PRUNER.name in offers
         way_out = f"; to compare it too: matrix: {{pruner: [{NO_PRUNER.name}, {strategy.name}]}}" if plain else ""
-        yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {offered}{way_out}"
+        yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {names}{way_out}"
     elif offer.support is not Support.YES:
         by_framework = offer.support is Support.NOT_BY_FRAMEWORK
         by = f"the framework ({capabilities.framework})" if by_framework else f"adapter {spec.adapter!r} yet"

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scipy.stats import binom
 
 from builders.check_evidence import attempt, evidence, finding, made, trial
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RefusalRecord
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.checks.space import _at_most, _outside
+from tuneoff.trust.check.checks.space import _outside
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, Refusals, RequestAnswer
 from tuneoff.trust.check.footprint import Leftover
 
@@ -46,7 +45,7 @@ def retried(once: list[str], each_time: int = 2, raised: int = 1, retries: int =
         trial(1, None, "failed", act="kill", level=0.8, attempts=attempts(["superseded"] * (each_time - 1) + ["failed"])),
         trial(2, None, "failed", act="raise", level=0.9, attempts=attempts(["superseded"] * (raised - 1) + ["failed"])),
     ]
-    return evidence(made("retried", trials, spec=specs.retried(retries, has_fixed=True)))
+    return evidence(made("retried", trials, spec=specs.retried(retries)))
 
 
 @pytest.mark.parametrize(
@@ -226,11 +225,6 @@ def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> N
         (given(None), "failed"),
     ):
         assert finding("undeploy.after-failure", evidence_given).verdict == verdict
-
-
-@pytest.mark.parametrize(("count", "draws", "share"), [(0, 10, 0.3), (250, 1000, 1 / 3), (1000, 1000, 0.5)])
-def test_the_binomial_tail_is_exact(count: int, draws: int, share: float) -> None:
-    assert _at_most(count, draws, share) == pytest.approx(binom.cdf(count, draws, share), rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,8 @@ from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import PluginError
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.evidence import flagged_left
 from tuneoff.trust.check.fault_injection import PLANTS, Plant, PlantedFailure, wrapped_target
-from tuneoff.trust.check.footprint import Leftover, ListeningSocket, own_folders
+from tuneoff.trust.check.footprint import Leftover, ListeningSocket, RunTraces, own_folders
 from tuneoff.trust.check.make import run_spec, without_trials
 from tuneoff.trust.check.planned_runs import CheckRun, planned_runs
 from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe
@@ -68,7 +67,7 @@ def test_what_is_no_plant_is_no_adapter() -> None:
 
 def test_what_the_supervisor_ended_is_sorted_by_its_kind() -> None:
     texts = ["process 7: python x", "process 8: python y", "shared memory /dev/shm/z", "folder /tmp/a", "un-deploy did not end"]
-    found = flagged_left(texts, {ListeningSocket("1", "127.0.0.1", 80): 8})
+    found = list(RunTraces(listeners={ListeningSocket("1", "127.0.0.1", 80): 8}).flagged(texts))
     assert [item.kind for item in found] == ["process", "port", "temporary file"]  # the others are seen elsewhere
     assert found[1] == Leftover("port", "127.0.0.1:80 of process 8: python y")
 

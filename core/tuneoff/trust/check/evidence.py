@@ -19,7 +19,7 @@ from tuneoff.measure.stored import read_run
 from tuneoff.measure.use import SHARE
 from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.schema import Event, Flag, Process, TrialEnded
+from tuneoff.record.events.schema import Event, Process, TrialEnded
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.finish import finish
 from tuneoff.trust.check.footprint import Leftover, ListeningSocket
@@ -170,7 +170,7 @@ def run_check(
 
 
 def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], adapter: type[Adapter]) -> FinishedRun:
-    """Derive the record of a run, or say why there is none, and add what its supervisor flagged as left behind."""
+    """Derive the record of a run, or say why there is none."""
     folder = Path(answer["folder"])
     ruling = None if answer["ruling"] is None else Ruling(**answer["ruling"])
     record: RunRecord | None = None
@@ -180,10 +180,6 @@ def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], a
         record = read_run(folder)  # as everybody else will read it
     except (TuneoffError, ValueError) as error:
         problem = " ".join(f"{type(error).__name__}: {error}".split())
-    holders = {ListeningSocket(item["inode"], item["address"], item["port"]): item["pid"] for item in answer["listeners"]}
-    events = (event for _, event in EventLog(folder / EVENTS)) if record is not None else ()
-    # Of the same flag a record keeps one text and a count.
-    flagged = [event.text for event in events if isinstance(event, Flag) and event.name == "left_behind"]
     return FinishedRun(
         name=name,
         experiment=spec.experiment,
@@ -191,28 +187,7 @@ def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], a
         notes_folder=notes,
         stored=record,
         problem=problem,
-        listeners=tuple(holders),
-        leftovers=(
-            *(Leftover(**item) for item in answer["left"]),
-            *flagged_left(flagged, holders),
-        ),
+        listeners=tuple(ListeningSocket(**item) for item in answer["listeners"]),
+        leftovers=tuple(Leftover(**item) for item in answer["left"]),
         end_seconds=answer["end_seconds"],
     )
-
-
-def flagged_left(texts: Sequence[str], holders: Mapping[ListeningSocket, int]) -> list[Leftover]:
-    """Return what the supervisor had to end or to remove itself; a process that listened is a port that was left.
-
-    `holders`: the listeners of the run with the process that held each. Shared memory and what is outside this machine are
-    looked for by whoever made the run, and an `undeploy` that did not end is seen in the events.
-    """
-    leftovers: list[Leftover] = []
-    for text in texts:
-        kind, _, rest = text.partition(" ")
-        if kind == "process":
-            pid = int(rest.partition(":")[0])
-            ports = [f"{item.address}:{item.port}" for item, holder in holders.items() if holder == pid]
-            leftovers.append(Leftover("port", f"{', '.join(ports)} of {text}") if ports else Leftover("process", text))
-        elif kind in ("folder", "cgroup"):
-            leftovers.append(Leftover("temporary file", text))
-    return leftovers

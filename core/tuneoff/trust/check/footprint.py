@@ -101,6 +101,21 @@ class RunTraces:
         numbers = {int(number) for number in re.findall(r"\d+", path.name)}
         return str(path) in self.paths or execution_id in path.name or bool(numbers & self.pids)
 
+    def flagged(self, texts: Iterable[str]) -> Iterator[Leftover]:
+        """Yield what the supervisor flagged that it had to end or to remove itself; a process that listened is a port.
+
+        Shared memory and what is outside this machine are looked for by whoever made the run, and an `undeploy` that did not
+        end is seen in the events.
+        """
+        for text in texts:
+            kind, _, rest = text.partition(" ")
+            if kind == "process":
+                pid = int(rest.partition(":")[0])
+                ports = [f"{item.address}:{item.port}" for item, holder in self.listeners.items() if holder == pid]
+                yield Leftover("port", f"{', '.join(ports)} of {text}") if ports else Leftover("process", text)
+            elif kind in ("folder", "cgroup"):
+                yield Leftover("temporary file", text)
+
 
 @dataclass(frozen=True)
 class Footprint:

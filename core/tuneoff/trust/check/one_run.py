@@ -20,11 +20,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.layout import RUNS
+from tuneoff.base.layout import EVENTS, RUNS
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import MARK, become_subreaper, kill, with_mark
+from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import Flag
 from tuneoff.run.child import answer_request, ask
 from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.run.supervisor import cgroups
@@ -119,12 +121,15 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     ]
     leftovers += folders.leftovers()
     leftovers += [Leftover("outside", text) for text in left_outside(execution.folder)]
+    with contextlib.suppress(TuneoffError, ValueError):  # events that cannot be read: then there is no record either
+        events = [event for _, event in EventLog(execution.folder / EVENTS) if isinstance(event, Flag)]
+        leftovers += watcher.seen.flagged(event.text for event in events if event.name == "left_behind")
     guardian.dismiss()
     return {
         "folder": str(execution.folder),
         "ruling": None if ended.ruling is None else asdict(ended.ruling),
         "limits": dict(ended.limits),
-        "listeners": [{**asdict(listener), "pid": pid} for listener, pid in watcher.seen.listeners.items()],
+        "listeners": [asdict(listener) for listener in watcher.seen.listeners],
         "left": [asdict(item) for item in leftovers],
         "end_seconds": end_seconds,
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tuneoff.base.findings import Finding, not_applicable, out_of_reach
-from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.capabilities import Capabilities, Offer, Support, offered
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Strategy, Workers
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.fault_injection import Plant
@@ -41,7 +41,7 @@ class CheckRun:
         """
         spec = self.experiment
         if (reason := not_offered("pruner", spec.pruner.name, capabilities.pruners)) is not None:
-            stops = any(offer.support is Support.YES for name, offer in capabilities.pruners.items() if name != "none")
+            stops = offered(capabilities.pruners).keys() - {"none"}
             return out_of_reach(reason) if stops else not_applicable(reason)
         if (reason := not_offered("sampler", spec.sampler.name, capabilities.samplers)) is not None:
             return not_applicable(reason) if spec.sampler.name == "default" else out_of_reach(reason)
@@ -52,10 +52,9 @@ class CheckRun:
 
 def not_offered(kind: str, name: str, offers: Mapping[str, Offer]) -> str | None:
     """Return by whom a sampler or pruner is not offered, or None."""
-    offer = offers.get(name)
-    if offer is not None and offer.support is Support.YES:
+    if name in offered(offers):
         return None
-    return f"{kind} {name!r} is not offered ({offer.support.value if offer is not None else 'not listed'})"
+    return f"{kind} {name!r} is not offered ({offers[name].support.value if name in offers else 'not listed'})"
 
 
 def repetitions(workers: int) -> tuple[str, ...]:
@@ -66,21 +65,22 @@ def repetitions(workers: int) -> tuple[str, ...]:
 def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     """Return all runs by name, the longest first; each check names those that it reads."""
     retries = int(capabilities.retry is Support.YES)
-    has_fixed = not_offered("sampler", "fixed", capabilities.samplers) is None
+    has_fixed = "fixed" in offered(capabilities.samplers)
     honest = specs.listed(specs.sound(8)) if has_fixed else specs.drawn(8)
     few, long = specs.drawn(3, state=True), specs.drawn(16, options={"epoch_seconds": 0.5})
     interrupted = _with_options(honest, epoch_seconds=0.3)
     # Each epoch computes for a moment, so that its threads are seen, and leaves a checkpoint.
     computing = _with_options(replace(honest, workload=specs.with_state(honest.workload)), compute_seconds=0.03)
     limited_memory = Workers(count=2, memory_mb=specs.MEMORY_MB)
-    out_of_memory = specs.acting([(0.9, "memory"), *specs.sound(2)], has_fixed=has_fixed, workers=limited_memory)
+    out_of_memory = specs.listed([(0.9, "memory"), *specs.sound(2)], workers=limited_memory)
     # An adapter that waits for the planned epochs does not wait long.
     early = specs.drawn(6, options={"ends_early": True}, timeouts=replace(specs.LIMITS, trials_seconds=90))
     random = specs.drawn(8)
     alone = replace(random, workers=Workers(count=1))
+    acting = (lambda spec: spec) if has_fixed else specs.without_list
     runs = [
-        CheckRun(name="faulty", experiment=specs.faulty(has_fixed)),
-        CheckRun(name="without-groups", experiment=out_of_memory, without_groups=True),
+        CheckRun(name="faulty", experiment=acting(specs.faulty())),
+        CheckRun(name="without-groups", experiment=acting(out_of_memory), without_groups=True),
         CheckRun(name="scripted", experiment=specs.scripted()),
         CheckRun(name="default-sampler", experiment=replace(specs.drawn(16), sampler=Strategy(name="default"))),
         CheckRun(name="failed-trial", experiment=long, plant="trial"),
@@ -99,10 +99,10 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
             seed=SEED if has_fixed else OTHER_SEED,
             reports="every_epoch",  # under both what the framework names has to be the best
         ),
-        CheckRun(name="odd-values", experiment=specs.acting(_ODD, has_fixed=has_fixed, options={"noise": 0.0})),
+        CheckRun(name="odd-values", experiment=acting(specs.listed(_ODD, options={"noise": 0.0}))),
         CheckRun(name="early-ends", experiment=early),
-        CheckRun(name="careless", experiment=specs.careless(has_fixed)),
-        CheckRun(name="retried", experiment=specs.retried(retries, has_fixed)),
+        CheckRun(name="careless", experiment=acting(specs.careless())),
+        CheckRun(name="retried", experiment=acting(specs.retried(retries))),
         *(
             CheckRun(name=f"failed-{step}", experiment=few, plant=step)
             for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")

@@ -12,7 +12,7 @@ from typing import Any
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import Capabilities, Support
+from tuneoff.capabilities import Capabilities, Support, offered
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy, run_spec_from_json
@@ -53,50 +53,42 @@ def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[RequestAnswer]:
 def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]:
     """Yield an experiment for each sampler and pruner that is offered, with default options, in a space that fits all."""
     experiment = replace(specs.drawn(8), search_space=specs.NUMBERS)
-    for name in capabilities.samplers:
-        if _is_offered(capabilities.samplers, name):
-            fitting = specs.listed(specs.sound(8)) if name == "fixed" else replace(experiment, sampler=Strategy(name=name))
-            yield f"declared sampler {name!r}", fitting
-    for name in capabilities.pruners:
-        if not _is_offered(capabilities.pruners, name):
-            continue
+    samplers = offered(capabilities.samplers)
+    for name in samplers:
+        fitting = specs.listed(specs.sound(8)) if name == "fixed" else replace(experiment, sampler=Strategy(name=name))
+        yield f"declared sampler {name!r}", fitting
+    for name in offered(capabilities.pruners):
         if name != "scripted":
             pruner = check_pruner(Strategy(name=name), specs.EPOCHS, more_names=(name,))
             yield f"declared pruner {name!r}", replace(experiment, pruner=pruner)
-        elif _is_offered(capabilities.samplers, "fixed"):
+        elif "fixed" in samplers:
             yield f"declared pruner {name!r}", specs.scripted()
 
 
 def _requests(spec: RunSpec, capabilities: Capabilities) -> Iterator[tuple[str, str, RunSpec]]:
     experiment = spec.experiment
+    samplers, pruners = offered(capabilities.samplers), offered(capabilities.pruners)
     for name in (*SAMPLERS, *capabilities.samplers, UNKNOWN):
-        if not _is_offered(capabilities.samplers, name):
+        if name not in samplers:
             changed = replace(experiment, sampler=Strategy(name=name))
             yield _UNDECLARED, f"sampler {name!r}", replace(spec, experiment=changed)
     for name in (*PRUNERS, *capabilities.pruners, UNKNOWN):
-        if not _is_offered(capabilities.pruners, name):
+        if name not in pruners:
             yield _UNDECLARED, f"pruner {name!r}", replace(spec, experiment=replace(experiment, pruner=Strategy(name=name)))
     yield _UNDECLARED, f"platform {UNKNOWN!r}", replace(spec, platform=UNKNOWN)
     if capabilities.retry is not Support.YES:
         changed = replace(experiment, failures=Failures(retries=1))
         yield _UNDECLARED, "`failures.retries` of 1", replace(spec, experiment=changed)
     yield _ADAPTER_OPTIONS, f"option {UNKNOWN!r}", replace(spec, options={**spec.options, UNKNOWN: 1})
-    for name, offer in capabilities.samplers.items():
-        if offer.support is Support.YES:
-            wrong: dict[str, object] = {UNKNOWN: 1}
-            for option, rule in offer.options.items():
-                low = rule.least if rule.least is not None else rule.above
-                beyond = low - 1 if low is not None else rule.most + 1 if rule.most is not None else None
-                wrong[option] = "not a value of any option" if beyond is None else beyond
-            for option, value in wrong.items():
-                changed = replace(experiment, sampler=Strategy(name=name, options={option: value}))
-                yield _SAMPLER_OPTIONS, f"sampler {name!r} with {option}={value!r}", replace(spec, experiment=changed)
-
-
-def _is_offered(offers: object, name: str) -> bool:
-    """Tell by what the mapping lists, whatever its `get` says."""
-    listed = dict(offers.items())  # type: ignore[attr-defined]
-    return name in listed and listed[name].support is Support.YES
+    for name, offer in samplers.items():
+        wrong: dict[str, object] = {UNKNOWN: 1}
+        for option, rule in offer.options.items():
+            low = rule.least if rule.least is not None else rule.above
+            beyond = low - 1 if low is not None else rule.most + 1 if rule.most is not None else None
+            wrong[option] = "not a value of any option" if beyond is None else beyond
+        for option, value in wrong.items():
+            changed = replace(experiment, sampler=Strategy(name=name, options={option: value}))
+            yield _SAMPLER_OPTIONS, f"sampler {name!r} with {option}={value!r}", replace(spec, experiment=changed)
 
 
 def _answer(family: str, request: str, refuse: Callable[..., Any], *about: object) -> RequestAnswer:

@@ -37,8 +37,7 @@ LIMITS = Timeouts(
     undeploy_seconds=30,
 )
 
-LEVELS_ONLY = SearchSpace({"level": Float(low=0.0, high=1.0)})
-LISTED = SearchSpace({**LEVELS_ONLY.dimensions, "act": Categorical(choices=ACTS)})
+LISTED = SearchSpace({"level": Float(low=0.0, high=1.0), "act": Categorical(choices=ACTS)})
 RANDOM = SearchSpace(
     {
         "rate": Float(low=1e-4, high=1.0, log=True),
@@ -62,12 +61,16 @@ CHOICES = (1, 1.0, True, "1")  # equal to many programs
 CARELESS_ACTS: tuple[Act, ...] = ("sound", "sound", "raise-base", "sound", "text", "sound", "kill-self", "sound")
 
 
-def acting(configurations: Sequence[tuple[float, Act]], *, has_fixed: bool, **changes: Any) -> ExperimentSpec:
-    """Return an experiment whose trials do what is given; without sampler `fixed`, under configurations that are drawn."""
-    if has_fixed:
-        return listed(configurations, **changes)
-    options = {**(changes.pop("options", None) or {}), "script": [list(item) for item in configurations]}
-    return drawn(len(configurations), options=options, search_space=LEVELS_ONLY, **changes)
+def without_list(spec: ExperimentSpec) -> ExperimentSpec:
+    """Return an experiment of `listed` for a framework that draws configurations itself: a script says what each trial does."""
+    script = [[configuration["level"], configuration["act"]] for configuration in spec.configurations]
+    return replace(
+        spec,
+        workload=replace(spec.workload, options={**spec.workload.options, "script": script}),
+        search_space=SearchSpace({name: dimension for name, dimension in spec.search_space if name != "act"}),
+        sampler=Strategy(name="random"),
+        configurations=(),
+    )
 
 
 def listed(configurations: Sequence[tuple[float, Act]], **changes: Any) -> ExperimentSpec:
@@ -128,25 +131,24 @@ def scripted() -> ExperimentSpec:
     return replace(spec, pruner=Strategy(name="scripted"), stops=stops, budget=Budget(trials=6, epochs_per_trial=6))
 
 
-def faulty(has_fixed: bool) -> ExperimentSpec:
+def faulty() -> ExperimentSpec:
     """One trial of each fault, and sound ones between them."""
     configurations: list[tuple[float, Act]] = []
     for index, act in enumerate(FAULTS):
         configurations.append((0.95 - index / 100, act))
         if index % 2:
             configurations.append((0.3 + index / 100, "sound"))
-    return acting(
+    return listed(
         configurations,
-        has_fixed=has_fixed,
         workers=Workers(count=2, memory_mb=MEMORY_MB),
         timeouts=replace(LIMITS, trial_seconds=TRIAL_SECONDS, silence_seconds=SILENCE_SECONDS),
     )
 
 
-def retried(retries: int, has_fixed: bool) -> ExperimentSpec:
+def retried(retries: int) -> ExperimentSpec:
     """One process is killed once, one every time, and one trial raises."""
     configurations: list[tuple[float, Act]] = [(0.4, "sound"), (0.7, "kill-once"), (0.8, "kill"), (0.9, "raise"), (0.5, "sound")]
-    return acting(configurations, has_fixed=has_fixed, failures=Failures(retries=retries))
+    return listed(configurations, failures=Failures(retries=retries))
 
 
 CARELESS = SearchSpace(
@@ -158,19 +160,15 @@ CARELESS = SearchSpace(
 )
 
 
-def careless(has_fixed: bool) -> ExperimentSpec:
+def careless() -> ExperimentSpec:
     """Every training changes its process and its configuration; some end in ways that careless ones have."""
-    options = {"is_careless": True}
     levels = [level for level, _ in sound(len(CARELESS_ACTS))]
-    spec = acting(list(zip(levels, CARELESS_ACTS, strict=True)), has_fixed=has_fixed, options=options)
-    if not has_fixed:
-        space = SearchSpace({name: dimension for name, dimension in CARELESS if name != "act"})
-        return replace(spec, search_space=space)
+    spec = listed(list(zip(levels, CARELESS_ACTS, strict=True)), options={"is_careless": True}, search_space=CARELESS)
     points = tuple(
         {**configuration, "choice": CHOICES[index % len(CHOICES)], "layers": [4, 8]}
         for index, configuration in enumerate(spec.configurations)
     )
-    return replace(spec, search_space=CARELESS, configurations=points)
+    return replace(spec, configurations=points)
 
 
 def wall_clock() -> ExperimentSpec:

@@ -9,14 +9,15 @@ from typing import Any
 from tuneoff.base.findings import Finding, check, judged, not_tested, out_of_reach
 from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.record.events import schema
-from tuneoff.trust.check.checks.failures import trials_by_act
+from tuneoff.trust.check.checks.failures import trials_by_act, wrong_ends
 from tuneoff.trust.check.checks.records import BROKEN
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.specs import CHOICES
 
 RUN = "careless"
 PROGRAM = ["probe_workload.py"]  # what `sys.argv` is under `python probe_workload.py`
-EXPECTED: Mapping[str, str] = {"raise-base": "planted end", "kill-self": "its own code ended its process"}
+BY_WORKLOAD = ("workload",)
+ENDS = {"raise-base": ("planted end", BY_WORKLOAD), "kill-self": ("its own code ended its process", BY_WORKLOAD)}
 
 
 def _starts(run: FinishedRun) -> Sequence[Mapping[str, Any]]:
@@ -106,14 +107,10 @@ def _choices(evidence: AdapterEvidence) -> Finding:
     reads=(RUN,),
 )
 def _any_end(run: FinishedRun) -> Iterator[str]:
-    trials = trials_by_act(run)
-    for act, words in EXPECTED.items():
-        if not trials.get(act):
-            yield f"the trial that had to fail ({act}) is in no record"
-        for trial in trials.get(act, ()):
-            if trial.state != "failed" or trial.charged != "workload" or words not in (trial.cause or ""):
-                yield f"the trial that had to fail ({act}) is {trial.state}, charged to {trial.charged}: {trial.cause}"
-            elif len(trial.attempts) > 1:
+    yield from wrong_ends(run, ENDS)
+    for act in ENDS:
+        for trial in trials_by_act(run).get(act, ()):
+            if len(trial.attempts) > 1:
                 yield f"the trial that had to fail ({act}) was tried {len(trial.attempts)} times"
 
 
@@ -125,12 +122,7 @@ def _any_end(run: FinishedRun) -> Iterator[str]:
     reads=(RUN,),
 )
 def _no_number(run: FinishedRun) -> Iterator[str]:
-    trials = trials_by_act(run).get("text", [])
-    if not trials:
-        yield "the trial that gives a text is in no record"
-    for trial in trials:
-        if trial.state != "failed" or trial.charged != "workload" or "str" not in (trial.cause or ""):
-            yield f"the trial that gives a text is {trial.state}, charged to {trial.charged}: {trial.cause}"
+    yield from wrong_ends(run, {"text": ("str", BY_WORKLOAD)})
 
 
 @check(

@@ -133,7 +133,12 @@ def _distinct(records: Iterable[RunRecord]) -> dict[str, Mapping[str, Any]]:
 
 
 def least_p(space: SearchSpace, first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> float:
-    """Return the least p-value over the dimensions of the two-sample Kolmogorov-Smirnov test, times their number."""
+    """Return the least p-value over the dimensions of the two-sample Kolmogorov-Smirnov test, times their number.
+
+    1 where a sample is empty.
+    """
+    from scipy import stats
+
     p_values = [1.0]
     for name in space.searched:
         values = sorted(
@@ -144,7 +149,8 @@ def least_p(space: SearchSpace, first: Sequence[Mapping[str, Any]], second: Sequ
             [ranks[canonical_json(configuration[name])] for configuration in sample if name in configuration]
             for sample in (first, second)
         ]
-        p_values.append(min(1.0, len(space.searched) * two_sample_p(*samples)))
+        if all(samples):
+            p_values.append(min(1.0, len(space.searched) * float(stats.ks_2samp(*samples, method="asymp").pvalue)))
     return min(p_values)
 
 
@@ -153,19 +159,3 @@ def _order(text: str) -> tuple[float, str]:
         return float(text), text
     except ValueError:
         return math.inf, text
-
-
-def two_sample_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the asymptotic p-value of the two-sample Kolmogorov-Smirnov test; 1 where a sample is empty."""
-    if not first or not second:
-        return 1.0
-    distance = max(abs(_share(first, value) - _share(second, value)) for value in {*first, *second})
-    size = math.sqrt(len(first) * len(second) / (len(first) + len(second)))
-    x = (size + 0.12 + 0.11 / size) * distance
-    if x < 0.3:  # the series needs many terms there, and the answer is 1
-        return 1.0
-    return min(1.0, max(0.0, 2 * math.fsum((-1) ** (k - 1) * math.exp(-2 * k * k * x * x) for k in range(1, 101))))
-
-
-def _share(sample: Sequence[float], value: float) -> float:
-    return sum(item <= value for item in sample) / len(sample)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -113,6 +112,8 @@ def _bounds(evidence: AdapterEvidence) -> Finding:
     reads=(RANDOM[0], DRAWS),
 )
 def _starved(evidence: AdapterEvidence) -> Finding:
+    from scipy import stats
+
     problems, least = [], 1.0
     for name, dimension, values in _narrow(evidence):
         counts = Counter(canonical_json(value) for value in values)
@@ -123,7 +124,8 @@ def _starved(evidence: AdapterEvidence) -> Finding:
             share = 1.0 / (dimension.cardinality or 1)
             if isinstance(dimension, IntegerLog):
                 share = dimension.probability(end)
-            p = min(1.0, 2 * min(_at_most(count, len(values), share), _at_most(len(values) - count, len(values), 1 - share)))
+            drawn = stats.binom(len(values), share)
+            p = min(1.0, 2 * float(min(drawn.cdf(count), drawn.sf(count - 1))))
             least = min(least, p)
             if p < ALARM:
                 problems.append(
@@ -149,16 +151,6 @@ def _narrow(evidence: AdapterEvidence) -> Iterator[tuple[str, Dimension, list[An
 def _ends(dimension: Dimension) -> Iterable[Any]:
     values = points(dimension)
     return values[0], values[-1]
-
-
-def _at_most(count: int, draws: int, share: float) -> float:
-    """Return the probability of at most `count` hits in so many draws."""
-    logs = (
-        math.lgamma(draws + 1) - math.lgamma(hits + 1) - math.lgamma(draws - hits + 1)
-        + hits * math.log(share) + (draws - hits) * math.log1p(-share)
-        for hits in range(count + 1)
-    )  # fmt: skip
-    return min(1.0, math.fsum(math.exp(value) for value in logs))
 
 
 CHECKS = (_listed, _received, _inside, _bounds, _starved)
