@@ -19,7 +19,7 @@ from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.experiment.expand import Cell, entries, expand, warm_ups
-from tuneoff.experiment.names import short_label
+from tuneoff.experiment.names import run_name, short_label
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.skip_check import NO_PRUNER, SkipCheck
 from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy
@@ -53,6 +53,11 @@ class PlannedRun:
     skip_reason: str | None = None
     same_as: str | None = None
     emulated: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its entry, what tells it from others of that, and its seed."""
+        return run_name(self.label, self.spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

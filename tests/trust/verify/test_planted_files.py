@@ -201,5 +201,5 @@ def test_a_table_that_is_far_too_large_is_named_unread(results: Path, tables: Pa
 def test_an_execution_with_a_name_of_no_text_is_named_and_not_read(results: Path) -> None:
     folder = execution(results, "serial")
     folder.rename(os.fsdecode(bytes(folder.parent) + b"/\xff"))
-    texts = [problem.text for problem in verify(results).plan_problems]
+    texts = [problem.text for problem in verify(results).plan.problems]
     assert "is named otherwise than in UTF-8" in texts

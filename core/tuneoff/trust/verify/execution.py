@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -22,46 +21,31 @@ from tuneoff.record.store import cached_run, encode
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.history_check.rules import check_run
 from tuneoff.trust.verify.consistency import WatchedLog, clock_faults, wrong_sums
-from tuneoff.trust.verify.findings import (
-    TOO_DEEP,
-    Fault,
-    VerifiedExecution,
-    count_values,
-    differences,
-    read_object,
-    show,
-)
-from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
+from tuneoff.trust.verify.findings import TOO_DEEP, Fault, VerifiedExecution, count_values, read_object
+from tuneoff.trust.verify.planned import VerificationTask, check_planned
 
 STATED = ("versions", "environment")
 
 
-class VerificationTask(NamedTuple):
-    """One execution to be verified: its folder, the path of that in the results folder, and what the plan says of it."""
-
-    folder: Path
-    where: str
-    expected: PlanExpectation
-
-
 def verify_execution(task: VerificationTask) -> VerifiedExecution:
     """Recompute the record of an execution's folder and return all that is not as it must be."""
-    folder, where, expected = task
-    outcome = VerifiedExecution(where=where, run_id=folder.parent.name, execution_id=folder.name)
+    folder = task.folder
+    outcome = VerifiedExecution(where=task.where, run_id=folder.parent.name, execution_id=folder.name)
     try:
         for path, kind in odd_entries(folder, besides=FRAMEWORK):
             outcome.has_special_files = True
             outcome.add("file", path.relative_to(folder).as_posix(), f"is {kind}, and must be a file")
         if not outcome.has_special_files:
-            _verify(folder, expected, outcome)
+            _verify(task, outcome)
     except RecursionError:
         outcome.add("schema", "", f"a file {TOO_DEEP}")
     outcome.close()
     return outcome
 
 
-def _verify(folder: Path, expected: PlanExpectation, outcome: VerifiedExecution) -> None:
+def _verify(task: VerificationTask, outcome: VerifiedExecution) -> None:
     """Hold an execution's files to their seals, rules and plan, and its stored record to the one that follows from them."""
+    folder = task.folder
     try:
         content = read_regular(folder / END)
     except OSError as error:
@@ -75,7 +59,7 @@ def _verify(folder: Path, expected: PlanExpectation, outcome: VerifiedExecution)
     try:
         for seal in broken_seals(folder, end.sealed):
             outcome.add("seal", seal.name, seal.problem)
-        derivation = _derive(folder, end, expected, outcome)
+        derivation = _derive(task, end, outcome)
     except ResultsError as error:
         outcome.add("file", "", str(error).replace(f"{folder}/", ""))
     except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
@@ -100,13 +84,12 @@ def _verify(folder: Path, expected: PlanExpectation, outcome: VerifiedExecution)
         outcome.add("file", SAMPLES, f"it is of execution {samples.header.execution_id}")
     if record.clock is not None:
         outcome.add_all("clock", clock_faults(log.lives, record, samples))
-    outcome.add_all("file", _test_files(folder, record))
+    _test_files(folder, record, outcome)
     outcome.add_all("file", _checkpoint(folder, record))
     for broken in check_run(folder, record):
         outcome.add("history", broken.rule, broken.line, shown_by=broken)
-    check_charge(derived, end, expected, outcome)
+    check_planned(derived, end, task, outcome)
     outcome.add_all("sum", wrong_sums(record.metrics, derived.account))
-    check_frozen(end.environment, expected, outcome)
 
 
 def _end(folder: Path, content: bytes, outcome: VerifiedExecution) -> ExecutionEnd | None:
@@ -124,15 +107,16 @@ def _end(folder: Path, content: bytes, outcome: VerifiedExecution) -> ExecutionE
     return None
 
 
-def _derive(folder: Path, end: ExecutionEnd, expected: PlanExpectation, outcome: VerifiedExecution) -> tuple[WatchedLog, Derived]:
+def _derive(task: VerificationTask, end: ExecutionEnd, outcome: VerifiedExecution) -> tuple[WatchedLog, Derived]:
     """Derive the record. A ruling that the events alone do not come to must stand among them: its supervisor wrote it down."""
+    folder = task.folder
     spec, log = read_spec(folder), WatchedLog(folder / EVENTS)
     if outcome.run_id != spec.run_id:
         text = f"its specification has {spec.run_id}, but it lies in the folder of {outcome.run_id}"
         outcome.add("plan", "run_id", text, outcome.run_id, spec.run_id)
-    if expected.emulated not in (None, end.emulated):
-        text = f"stated {end.emulated}, the plan has {expected.emulated}"
-        outcome.add("plan", "emulated", text, end.emulated, expected.emulated)
+    if task.emulated not in (None, end.emulated):
+        text = f"stated {end.emulated}, the plan has {task.emulated}"
+        outcome.add("plan", "emulated", text, end.emulated, task.emulated)
     derived = derive_folder(folder, spec, end, log)
     if end.ruling is None:
         return log, derived
@@ -168,13 +152,12 @@ def _compare(folder: Path, key: str, record: RunRecord, outcome: VerifiedExecuti
         return
     try:
         stored, recomputed = (msgspec.json.decode(text) for text in (content, b"".join(encode(record, key))))
-        for difference in differences(stored, recomputed):
-            outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
+        outcome.compare("value", stored, recomputed)
     except UnicodeDecodeError as error:  # in what no reader takes
         outcome.add("schema", RECORD, f"is damaged: {error}")
 
 
-def _test_files(folder: Path, record: RunRecord) -> Iterator[Fault]:
+def _test_files(folder: Path, record: RunRecord, outcome: VerifiedExecution) -> None:
     """Hold what the test was given, and the scores that its process wrote, to the events; where there is no file, nothing."""
     test = record.test
     best = next((trial for trial in record.trials if test is not None and trial.trial == test.trial), None)
@@ -192,13 +175,11 @@ def _test_files(folder: Path, record: RunRecord) -> Iterator[Fault]:
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            yield Fault(name, f"cannot be read: {error}")
+            outcome.add("file", name, f"cannot be read: {error}")
             continue
         if name == TEST_RESULT and isinstance(stored, dict):  # it has details beside these
             stored = {key: stored[key] for key in due if key in stored}
-        for difference in differences(stored, due):
-            text = f"{difference.path} is {show(difference.stored)}, the events say {show(difference.recomputed)}"
-            yield Fault(name, text)
+        outcome.compare("file", stored, due, what=name, text="{0} is {1}, the events say {2}")
 
 
 def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:

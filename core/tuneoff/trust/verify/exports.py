@@ -32,7 +32,7 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Sequence[s
         with pinned(folder) as path:
             present = sorted(os.listdir(path))
     except OSError as error:
-        yield Problem(check="file", where=EXPORT, what="", text=f"cannot be read: {error.strerror}")
+        yield Problem(check="file", where=EXPORT, text=f"cannot be read: {error.strerror}")
         return
     if any(name.endswith(".parquet") for name in present):
         notes.append(f"{EXPORT}/*.parquet were not compared: only csv and json are")
@@ -81,4 +81,4 @@ def _quiet() -> Iterator[None]:
 
 
 def _problem(check: Check, name: str, text: str) -> Problem:
-    return Problem(check=check, where=f"{EXPORT}/{name}", what="", text=f"{text}; {AGAIN}")
+    return Problem(check=check, where=f"{EXPORT}/{name}", text=f"{text}; {AGAIN}")

@@ -34,6 +34,7 @@ _KEYS = {  # what names an item of a list; where it is not unique, and in other 
 _COUNTED = ("steps", "refusals", "stages", "flags", "declared")
 
 NO_READERS: Mapping[int, str] = {}
+COMPARED = "stored {1}, recomputed {2}"
 TOO_DEEP = "is nested too deeply to be read"
 
 
@@ -46,7 +47,7 @@ class Problem:
 
     check: Check
     where: str
-    what: str
+    what: str = ""
     text: str
     stored: Any = UNSET
     recomputed: Any = UNSET
@@ -88,12 +89,19 @@ class Findings:
         stored: Any = UNSET,
         recomputed: Any = UNSET,
         shown_by: Counterexample | None = None,
+        where: str | None = None,
     ) -> None:
-        """Note a problem."""
+        """Note a problem; `where`: another place than this one."""
         values = {"stored": stored, "recomputed": recomputed, "shown_by": shown_by}
-        problem = Problem(check=check, where=self.where, what=what, text=text, **values)
+        problem = Problem(check=check, where=where or self.where, what=what, text=text, **values)
         if check != "file" or problem not in self.problems:  # who derives and who seals may meet the same file
             self.problems.append(problem)
+
+    def compare(self, check: Check, stored: Any, recomputed: Any, path: str = "", what: str = "", text: str = COMPARED) -> None:
+        """Note a problem for each difference between two JSON values, of `what` where it is not that of its own path."""
+        for difference in differences(stored, recomputed, path):
+            shown = text.format(difference.path, show(difference.stored), show(difference.recomputed))
+            self.add(check, what or difference.path, shown, difference.stored, difference.recomputed)
 
     def add_all(self, check: Check, faults: Iterable[Fault]) -> None:
         """Note a problem for each fault."""
@@ -134,10 +142,6 @@ class ValueDifference(NamedTuple):
     path: str
     stored: Any
     recomputed: Any
-
-    @property
-    def text(self) -> str:
-        return f"stored {show(self.stored)}, recomputed {show(self.recomputed)}"
 
 
 def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[ValueDifference]:

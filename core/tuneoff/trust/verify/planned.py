@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuneoff.base.files import read_regular
 from tuneoff.base.identity import own_copy
@@ -13,24 +13,26 @@ from tuneoff.base.json_values import plain
 from tuneoff.base.layout import ACCOUNTING, PLAN, RUNS
 from tuneoff.errors import ExperimentError, ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import Accounting, frozen
-from tuneoff.experiment.names import run_name
-from tuneoff.experiment.plan import FORMAT_VERSION, LAST_READERS, WARM_UP_BLOCK, Plan
+from tuneoff.experiment.plan import FORMAT_VERSION, LAST_READERS, WARM_UP_BLOCK, Plan, PlannedRun
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.measure.derived import Derived
 from tuneoff.record.end import ExecutionEnd
-from tuneoff.trust.verify.findings import Findings, Problem, VerifiedExecution, differences, read_object, show
+from tuneoff.trust.verify.findings import Findings, VerifiedExecution, read_object
 
 STATED = ("name", "path", "content", "labels")  # of the plan: nothing else says them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """A run of the plan."""
+class VerificationTask(NamedTuple):
+    """One execution to be verified: its folder, the path of that in the results folder, and what the plan says of its run.
 
-    run_id: str
-    name: str
-    skip_reason: str | None = None
-    emulated: bool = False
+    None: there is no such plan, or it froze nothing.
+    """
+
+    folder: Path
+    where: str
+    emulated: bool | None
+    analysis_digest: str | None
+    accounting: Accounting | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class PlanFindings(Findings):
 
     where: str = PLAN
     is_read: bool = False
-    runs: list[Planned] = field(default_factory=list)
+    runs: Sequence[PlannedRun] = ()
     analysis_digest: str | None = None
     accounting: Accounting | None = None  # what every run is charged; None: nothing froze it
 
@@ -78,21 +80,15 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
             raise ResultsError(f"runs[#{number}]: {error}") from error
     plan = Plan.from_json({**data, "runs": runs})
     anew = own_copy(plan.to_json())
-    findings.is_read = True
-    findings.runs = [
-        Planned(run_id=run.run_id, name=run_name(run.label, run.spec), skip_reason=run.skip_reason, emulated=run.emulated)
-        for run in plan.runs
-    ]
+    findings.is_read, findings.runs = True, plan.runs
     findings.analysis_digest = anew["analysis_digest"]
     findings.accounting = plan.accounting if {"carbon", "prices"} <= plan.analysis.keys() else None
 
     # The meter, the intensity and the prices of the plan are what its analysis froze of them.
     for name, value in {"power": plan.power.to_json(), **frozen(plan.accounting)}.items():
         if name in plan.analysis:
-            for difference in differences(own_copy(value), plan.analysis[name], name):
-                text = f"is {show(difference.stored)}, but its analysis froze {show(difference.recomputed)}"
-                what = f"accounting: {difference.path}" if name != "power" else difference.path
-                findings.add("plan", what, text, difference.stored, difference.recomputed)
+            path = name if name == "power" else f"accounting: {name}"
+            findings.compare("plan", own_copy(value), plan.analysis[name], path, text="is {1}, but its analysis froze {2}")
 
     # The block of each run is that of its seed, and the run that stands for it is run.
     seeds = plan.analysis.get("seeds")
@@ -108,94 +104,64 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
                 text = f"{run.same_as} stands for it, but {'it is not skipped' if run.skip_reason is None else 'is not run'}"
                 findings.add("plan", f"runs[#{number}].same_as", text)
 
-    for difference in differences(dict(data), anew):
-        findings.add("plan", difference.path, difference.text, difference.stored, difference.recomputed)
+    findings.compare("plan", dict(data), anew)
 
 
-def check_runs(
-    planned: Sequence[Planned], outcomes: Sequence[VerifiedExecution], has_ended: bool | None = None
-) -> tuple[list[Problem], list[Planned]]:
-    """Return problems for planned runs that must be there and are not, and for executions of others; and runs not begun.
+def check_runs(plan: PlanFindings, outcomes: Sequence[VerifiedExecution], has_ended: bool | None = None) -> list[PlannedRun]:
+    """Note planned runs that must be there and are not, and executions of others; return the runs that were not begun.
 
     Runs are executed in the plan's order, so a run without an execution was removed where a later one has one. It also was
     where the last command came to its end (`has_ended`); where nothing tells that, if no execution was interrupted. An
     execution without events and record was cut while it was made, or its files were removed: it counts for nothing.
     """
     present = {outcome.run_id for outcome in outcomes if not outcome.is_empty}
-    due = [run for run in planned if run.skip_reason is None]
+    due = [run for run in plan.runs if run.skip_reason is None]
     last = max((index for index, run in enumerate(due) if run.run_id in present), default=-1)
-    problems, not_begun = [], []
     if has_ended is None:
-        executed = {outcome.run_id for outcome in outcomes}
-        has_ended = bool(executed) and not any(_is_cut(run_id, outcomes) for run_id in executed)
+        ended = {outcome.run_id for outcome in outcomes if outcome.status not in ("interrupted", None)}
+        has_ended = bool(outcomes) and all(outcome.run_id in ended for outcome in outcomes)
+    not_begun = []
     for index, run in enumerate(due):
         if run.run_id in present:
             continue
-        if index < last:
-            problems.append(_missing(run, "later runs of the plan have one: it was removed"))
-        elif has_ended:
-            problems.append(_missing(run, "nothing was interrupted: it was removed"))
-        else:
+        if index > last and not has_ended:
             not_begun.append(run)
-    run_ids = {run.run_id for run in planned}
+            continue
+        why = "later runs of the plan have one" if index < last else "nothing was interrupted"
+        text = f"planned ({run.name}), but it has no execution, and {why}: it was removed"
+        plan.add("plan", "", text, where=f"{RUNS}/{run.run_id}")
+    run_ids = {run.run_id for run in plan.runs}
     for outcome in outcomes:
         if outcome.run_id not in run_ids:
-            problems.append(Problem(check="plan", where=outcome.where, what="", text="its run is not in the plan"))
-    return problems, not_begun
+            plan.add("plan", "", "its run is not in the plan", where=outcome.where)
+    return not_begun
 
 
-def removed_executions(
-    listed: Sequence[tuple[str, str]], outcomes: Sequence[VerifiedExecution], named: Collection[str]
-) -> Iterator[Problem]:
-    """Yield a problem for each execution that was begun and is not there; `known`: what is named already.
+def check_begun(plan: PlanFindings, listed: Sequence[tuple[str, str]], outcomes: Sequence[VerifiedExecution]) -> None:
+    """Note each execution that was begun and is not there, unless its run is named already.
 
     `listed`: (run id, execution id) of those that were begun. A folder that was made before there was such a list has none.
     """
+    named = {problem.where for problem in plan.problems}
     present = {(outcome.run_id, outcome.execution_id) for outcome in outcomes}
     for run_id, execution_id in dict.fromkeys(listed):
         if (run_id, execution_id) not in present and f"{RUNS}/{run_id}" not in named:
             text = "was begun in this folder, but is not there: it was removed"
-            yield Problem(check="file", where=f"{RUNS}/{run_id}/{execution_id}", what="", text=text)
+            plan.add("file", "", text, where=f"{RUNS}/{run_id}/{execution_id}")
 
 
-def _missing(run: Planned, why: str) -> Problem:
-    text = f"planned ({run.name}), but it has no execution, and {why}"
-    return Problem(check="plan", where=f"runs/{run.run_id}", what="", text=text)
+def check_planned(derived: Derived, end: ExecutionEnd, task: VerificationTask, outcome: VerifiedExecution) -> None:
+    """Hold a run to what it was to be charged, and to the analysis that was frozen before it.
 
-
-def _is_cut(run_id: str, outcomes: Sequence[VerifiedExecution]) -> bool:
-    """Tell whether no execution of a run came to an end of its own."""
-    return all(outcome.status in ("interrupted", None) for outcome in outcomes if outcome.run_id == run_id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanExpectation:
-    """What the plan says of a run; None: there is no such plan, or it froze nothing."""
-
-    emulated: bool | None = None
-    analysis_digest: str | None = None
-    accounting: Accounting | None = None
-
-
-def check_charge(derived: Derived, end: ExecutionEnd, expected: PlanExpectation, outcome: VerifiedExecution) -> None:
-    """Hold what the run was charged to what its plan says; one that was killed at its begin may have no such file."""
-    is_there = derived.record.status == "done" or any(file.name == ACCOUNTING for file in end.sealed)
-    if expected.accounting is None or not is_there:
-        return
-    for name in ("intensity", "prices"):
-        charged, planned = (plain(getattr(accounting, name)) for accounting in (derived.evidence.accounting, expected.accounting))
-        for difference in differences(charged, planned, name):
-            text = f"{difference.path} is {show(difference.stored)}, the plan has {show(difference.recomputed)}"
-            outcome.add("plan", ACCOUNTING, text, difference.stored, difference.recomputed)
-
-
-def check_frozen(environment: Mapping[str, Any], expected: PlanExpectation, outcome: VerifiedExecution) -> None:
-    """Hold the run to the analysis that was frozen before it."""
-    stored = environment.get("analysis_digest")
-    if expected.analysis_digest is None:
-        return
-    if stored is None:
+    One that was killed at its begin may have no file of what it was charged.
+    """
+    is_charged = derived.record.status == "done" or any(file.name == ACCOUNTING for file in end.sealed)
+    for name in ("intensity", "prices") if task.accounting is not None and is_charged else ():
+        charged, planned = (plain(getattr(accounting, name)) for accounting in (derived.evidence.accounting, task.accounting))
+        outcome.compare("plan", charged, planned, name, what=ACCOUNTING, text="{0} is {1}, the plan has {2}")
+    stored = end.environment.get("analysis_digest")
+    if task.analysis_digest is not None and stored is None:
         outcome.notes.append("its end has no analysis_digest: a later command stated it, as its own had ended")
-    elif stored != expected.analysis_digest:
-        text = f"stored {str(stored)[:12]}, the plan has {expected.analysis_digest[:12]}"
-        outcome.add("plan", "environment.analysis_digest", text, stored, expected.analysis_digest)
+    elif task.analysis_digest not in (None, stored):
+        text = f"stored {str(stored)[:12]}, the plan has {str(task.analysis_digest)[:12]}"
+        outcome.add("plan", "environment.analysis_digest", text, stored, task.analysis_digest)

@@ -21,19 +21,13 @@ from typing import TypeVar
 from tuneoff.base.files import is_utf8, pinned
 from tuneoff.base.layout import BEGUN, END, EVENTS, EXPORT, RUNS
 from tuneoff.base.process_limits import die_with_parent
+from tuneoff.experiment.plan import PlannedRun
 from tuneoff.record.events.reader import SUFFIX
 from tuneoff.record.results_folder import begun, came_to_end, reading
-from tuneoff.trust.verify.execution import VerificationTask, verify_execution
+from tuneoff.trust.verify.execution import verify_execution
 from tuneoff.trust.verify.exports import export_problems
 from tuneoff.trust.verify.findings import Problem, VerifiedExecution
-from tuneoff.trust.verify.planned import (
-    PlanExpectation,
-    PlanFindings,
-    Planned,
-    check_plan,
-    check_runs,
-    removed_executions,
-)
+from tuneoff.trust.verify.planned import PlanFindings, VerificationTask, check_begun, check_plan, check_runs
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,7 +43,7 @@ def run_all(
     work: Callable[[T], R],
     tasks: Sequence[T],
     sizes: Sequence[int],
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     processes: int | None = None,
 ) -> list[R]:
     """Return `work` of each task, in their order. `work` must be importable by other processes, and end in a result.
@@ -101,18 +95,18 @@ class Verification:
     """What verifying a results folder came to."""
 
     results: Path
+    plan: PlanFindings
     outcomes: list[VerifiedExecution] = field(default_factory=list)
-    plan_problems: list[Problem] = field(default_factory=list)
     export_problems: list[Problem] = field(default_factory=list)
-    skipped: list[Planned] = field(default_factory=list)
-    not_begun: list[Planned] = field(default_factory=list)
+    skipped: list[PlannedRun] = field(default_factory=list)
+    not_begun: list[PlannedRun] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def problems(self) -> list[Problem]:
         """All problems that were kept: of the plan first, then by execution, then of the tables that were made of these."""
         executions = (problem for outcome in self.outcomes for problem in outcome.problems)
-        return [*self.plan_problems, *executions, *self.export_problems]
+        return [*self.plan.problems, *executions, *self.export_problems]
 
     @property
     def problem_count(self) -> int:
@@ -138,18 +132,17 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     planned = {run.run_id: run for run in plan.runs}
     with reading(results) as is_free:
         was_running = not is_free
-    verification = Verification(results=results, plan_problems=plan.problems)
+    verification = Verification(results=results, plan=plan)
     if any(problem.check == "version" for problem in plan.problems):
         return verification
     tasks = []
     bare: list[tuple[Path, str]] = []
-    for folder in _executions(results, verification):
+    for folder in _executions(results, plan):
         where = folder.relative_to(results).as_posix()
         if os.path.lexists(folder / END):
             run = planned.get(folder.parent.name)
             emulated = run is not None and run.emulated if plan.is_read else None
-            expected = PlanExpectation(emulated=emulated, analysis_digest=plan.analysis_digest, accounting=plan.accounting)
-            tasks.append(VerificationTask(folder, where, expected))
+            tasks.append(VerificationTask(folder, where, emulated, plan.analysis_digest, plan.accounting))
         else:
             bare.append((folder, where))
     with reading(results) as is_free:  # a command may have begun while the folder was listed
@@ -158,15 +151,12 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     verification.outcomes += _without_records(bare, is_running, has_ended)
     verification.outcomes += run_all(verify_execution, tasks, [_size(task.folder) for task in tasks], progress, processes)
     verification.outcomes.sort(key=lambda outcome: outcome.where)
-    is_listed = not any(problem.where == RUNS for problem in verification.plan_problems)
+    is_listed = not any(problem.where == RUNS for problem in plan.problems)
     if plan.is_read and is_listed:
         verification.skipped = [run for run in plan.runs if run.skip_reason is not None]
-        problems, verification.not_begun = check_runs(plan.runs, verification.outcomes, has_ended)
-        verification.plan_problems += problems
+        verification.not_begun = check_runs(plan, verification.outcomes, has_ended)
     if is_listed:
-        verification.plan_problems += removed_executions(
-            listed, verification.outcomes, {problem.where for problem in verification.plan_problems}
-        )
+        check_begun(plan, listed, verification.outcomes)
     if os.path.lexists(results / EXPORT) and is_listed:
         if any(outcome.has_special_files for outcome in verification.outcomes):
             verification.notes.append(f"{EXPORT}/ was not compared: an execution has a file that must not be opened")
@@ -186,19 +176,18 @@ def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
     try:
         return begun(results)
     except OSError as error:
-        text = f"cannot be read: {error.strerror}"
-        plan.problems.append(Problem(check="file", where=BEGUN, what="", text=text))
+        plan.add("file", "", f"cannot be read: {error.strerror}", where=BEGUN)
         return []
 
 
-def _executions(results: Path, verification: Verification) -> Iterator[Path]:
+def _executions(results: Path, plan: PlanFindings) -> Iterator[Path]:
     """Yield the folders of executions, in a fixed order; a folder that cannot be read is a problem."""
-    runs = _folders(results / RUNS, results, verification) if os.path.lexists(results / RUNS) else []
+    runs = _folders(results / RUNS, results, plan) if os.path.lexists(results / RUNS) else []
     for run in runs:
-        yield from _folders(run, results, verification)
+        yield from _folders(run, results, plan)
 
 
-def _folders(path: Path, results: Path, verification: Verification) -> list[Path]:
+def _folders(path: Path, results: Path, plan: PlanFindings) -> list[Path]:
     """Return the folders in a folder; whatever else is there stands in an execution's place, or is nobody's."""
     try:
         with pinned(path) as folder:
@@ -206,12 +195,10 @@ def _folders(path: Path, results: Path, verification: Verification) -> list[Path
         for name, is_ours in names.items():
             text = "is not a folder, as all are here" if is_utf8(name) else "is named otherwise than in UTF-8"
             if not is_ours:
-                where = (path / name).relative_to(results).as_posix()
-                verification.plan_problems.append(Problem(check="file", where=where, what="", text=text))
+                plan.add("file", "", text, where=(path / name).relative_to(results).as_posix())
         return [path / name for name, is_ours in names.items() if is_ours]
     except OSError as error:
-        text = f"cannot be read: {error.strerror}"
-        verification.plan_problems.append(Problem(check="file", where=path.relative_to(results).as_posix(), what="", text=text))
+        plan.add("file", "", f"cannot be read: {error.strerror}", where=path.relative_to(results).as_posix())
         return []
 
 
