@@ -165,7 +165,7 @@ def _space(arguments: argparse.Namespace) -> int:
     code = exit_code(outcomes)
     if arguments.json:
         about = {"file": str(arguments.space), "draws": draws, "false_discovery_rate": FALSE_DISCOVERY_RATE}
-        write_json({**about, "exit_code": code, "adapters": [to_json(outcome) for outcome in outcomes]})
+        write_json({**about, "exit_code": code, "adapters": [to_json(*outcome) for outcome in outcomes]})
     else:
         write(text(outcomes))
     return code

@@ -34,6 +34,8 @@ class SpaceJudgement:
     """An adapter's verdict with everything that led to it."""
 
     verdict: SpaceVerdict
+    source: str
+    seeds: tuple[int, ...]
     findings: tuple[Finding, ...] = ()
     draws: int = 0
     tests: tuple[Test, ...] = ()
@@ -98,6 +100,8 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
         findings.append(_rejected(test.kind, text, *test.names, p=test.p))
     return SpaceJudgement(
         verdict="failed" if sample.failure is not None else "rejected" if findings else "accepted",
+        source=sample.source,
+        seeds=tuple(sample.by_seed),
         findings=tuple(findings),
         draws=len(configurations),
         tests=tuple(tests),

@@ -10,27 +10,32 @@ from tuneoff.base.format import counted
 from tuneoff.base.output import columns, one_line
 from tuneoff.base.space import describe
 from tuneoff.errors import NOT_KNOWN
-from tuneoff.trust.space_test.judge import SpaceJudgement
+from tuneoff.trust.space_test.judge import SpaceJudgement, SpaceVerdict
 from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE, Kind, Test
-from tuneoff.trust.space_test.verify import TargetJudgement
+from tuneoff.trust.space_test.targets import SpaceTarget
+from tuneoff.trust.space_test.verify import Outcome
 
 HEADER = ("adapter", "dimension", "range", "outside", "distribution", "ends", "pairs", "mapping", "verdict")
 _NOT_TESTED = "-"
 _RANGE = 34  # characters of a range in the table
 
 
-def exit_code(outcomes: Sequence[TargetJudgement]) -> int:
+def exit_code(outcomes: Sequence[Outcome]) -> int:
     """Return 0 where each adapter is accepted, or was skipped for a stated reason; not where all were skipped."""
-    verdicts = {item.judgement.verdict for item in outcomes if item.judgement is not None}
-    return NOT_KNOWN if not verdicts else FAILS if verdicts != {"accepted"} else CONFORMS
+    verdicts = _verdicts(outcomes)
+    return NOT_KNOWN if not verdicts else CONFORMS if {*verdicts} == {"accepted"} else FAILS
 
 
-def text(outcomes: Sequence[TargetJudgement]) -> str:
+def _verdicts(outcomes: Sequence[Outcome]) -> list[SpaceVerdict]:
+    return [judgement.verdict for _, judgement in outcomes if judgement is not None]
+
+
+def text(outcomes: Sequence[Outcome]) -> str:
     """Return the table, the verdict of each adapter with its reasons, and the answer."""
-    table = [row for outcome in outcomes for row in _rows(outcome)]
+    table = [row for target, judgement in outcomes if judgement is not None for row in _rows(target, judgement)]
     parts = [columns(HEADER, table), ""] if table else []
-    parts += [line for outcome in outcomes for line in _lines(outcome)]
-    verdicts = [outcome.judgement.verdict for outcome in outcomes if outcome.judgement is not None]
+    parts += [line for outcome in outcomes for line in _lines(*outcome)]
+    verdicts = _verdicts(outcomes)
     skipped, accepted = len(outcomes) - len(verdicts), verdicts.count("accepted")
     answer = "ACCEPTED: no draw speaks against core's space" if accepted == len(verdicts) else "NOT ACCEPTED"
     answer = answer if verdicts else "NOT KNOWN: nothing was drawn"
@@ -38,11 +43,8 @@ def text(outcomes: Sequence[TargetJudgement]) -> str:
     return "\n".join([*parts, f"{answer}: {accepted} of {counted(len(verdicts), 'framework')} accepted{more}"])
 
 
-def _rows(outcome: TargetJudgement) -> Iterator[tuple[str, ...]]:
+def _rows(target: SpaceTarget, judgement: SpaceJudgement) -> Iterator[tuple[str, ...]]:
     """Yield one row per searched dimension; p-values, of the pairs the least one that the dimension is in."""
-    target, judgement = outcome.target, outcome.judgement
-    if judgement is None:
-        return
     for name, dimension in target.space.searched.items():
         wrong = [finding.id for finding in judgement.findings if name in finding.values["dimensions"]]
         distribution, values = _of(judgement, "distribution", name), describe(dimension)
@@ -60,15 +62,14 @@ def _rows(outcome: TargetJudgement) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _lines(outcome: TargetJudgement) -> Iterator[str]:
+def _lines(target: SpaceTarget, judgement: SpaceJudgement | None) -> Iterator[str]:
     """Yield an adapter's verdict, then one line per reason and per thing that was not tested."""
-    target, judgement = outcome.target, outcome.judgement
     if judgement is None:
         yield one_line(f"{target.title}: skipped: {target.run.skip_reason}")
         return
     word = judgement.verdict if judgement.verdict == "accepted" else judgement.verdict.upper()
     emulated = ", emulated" if target.run.emulated else ""
-    seeds = f"seeds {', '.join(map(str, outcome.seeds))}" if outcome.seeds else "no seed"
+    seeds = f"seeds {', '.join(map(str, judgement.seeds))}" if judgement.seeds else "no seed"
     values = judgement.p_values
     least = ""
     if values:
@@ -81,9 +82,8 @@ def _lines(outcome: TargetJudgement) -> Iterator[str]:
     yield from (f"  {one_line(f'note: {note}')}" for note in (*judgement.notes, target.unprobed) if note)
 
 
-def to_json(outcome: TargetJudgement) -> dict[str, Any]:
+def to_json(target: SpaceTarget, judgement: SpaceJudgement | None) -> dict[str, Any]:
     """Return everything about one adapter as JSON values."""
-    target, judgement = outcome.target, outcome.judgement
     spec = target.run.spec
     head = {
         "adapter": spec.adapter,
@@ -98,8 +98,8 @@ def to_json(outcome: TargetJudgement) -> dict[str, Any]:
     return {
         **head,
         "verdict": judgement.verdict,
-        "source": outcome.source,
-        "seeds": list(outcome.seeds),
+        "source": judgement.source,
+        "seeds": list(judgement.seeds),
         "draws": judgement.draws,
         "findings": [{"check": finding.id, "text": finding.text, **finding.values} for finding in judgement.findings],
         "notes": [note for note in (*judgement.notes, target.unprobed) if note],

@@ -7,7 +7,7 @@ finite dimension is its rank, 0 .. size-1 in the order of the values; cells are 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +38,11 @@ class Cells:
 
     def index(self, rank: float) -> int:
         return bisect_right(self.starts, rank) - 1
+
+    def counts(self, ranks: Sequence[float]) -> list[int]:
+        """Return how many of the ranks lie in each."""
+        count = Counter(map(self.index, ranks))
+        return [count[index] for index in range(len(self.starts))]
 
 
 def is_continuous(dimension: Dimension) -> bool:
@@ -122,25 +127,13 @@ def cells(dimension: Dimension, least_share: float, most: int = MOST_CELLS) -> C
 
 def end_cells(dimension: Dimension, least_share: float) -> Cells | None:
     """Return three cells: the fewest values at each end that have `least_share`, and all between; None where nothing is left."""
-    size = size_of(dimension)
-    first = _fewest(lambda rank: share_below(dimension, rank), size, least_share)
-    last = size - _fewest(lambda rank: 1.0 - share_below(dimension, size - rank), size, least_share)
-    if last <= first or share_below(dimension, last) - share_below(dimension, first) < least_share * (1 - 1e-9):
-        return None
+    size, enough = size_of(dimension), least_share * (1 - 1e-9)
+    first = 1 + bisect_left(range(1, size), enough, key=lambda rank: share_below(dimension, rank))
+    last = size - 1 - bisect_left(range(1, size), enough, key=lambda count: 1.0 - share_below(dimension, size - count))
     low, high = share_below(dimension, first), share_below(dimension, last)
+    if last <= first or high - low < enough:
+        return None
     return Cells(starts=(0, first, last), shares=(low, high - low, 1.0 - high))
-
-
-def _fewest(share: Any, size: int, least: float) -> int:
-    """Return the least count of ranks from an end whose probability is `least`; `share` grows with the count."""
-    low, high = 1, size
-    while low < high:
-        middle = (low + high) // 2
-        if share(middle) >= least * (1 - 1e-9):
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +141,10 @@ class Test:
     """One test: of a dimension, or of a pair; `p` is None where it could not be made, and `text` says why."""
 
     kind: Kind
-    method: str  # "chi2" or "KS"
+    method: str = "chi2"  # or "KS"
     names: tuple[str, ...]
-    statistic: float | None
-    p: float | None
+    statistic: float | None = None
+    p: float | None = None
     text: str = ""
     ends: tuple[tuple[int, float], tuple[int, float]] | None = None  # of `ends`: draws at either end, and how many are expected
 
@@ -173,9 +166,9 @@ def distribution_test(name: str, dimension: Dimension, places: Sequence[float]) 
     if is_continuous(dimension):
         from scipy import stats
 
-        return _test("distribution", "KS", (name,), stats.kstest(places, "uniform"))
+        return _test("distribution", (name,), stats.kstest(places, "uniform"), method="KS")
     into = cells(dimension, LEAST_EXPECTED / len(places))
-    return _goodness("distribution", name, places, into)
+    return _chi_squared("distribution", name, into.counts(places), into.shares)
 
 
 def ends_test(name: str, dimension: Dimension, places: Sequence[float]) -> Test | None:
@@ -188,11 +181,11 @@ def ends_test(name: str, dimension: Dimension, places: Sequence[float]) -> Test 
     if is_continuous(dimension):
         counts = [sum(unit <= share for unit in places), 0, sum(unit >= 1.0 - share for unit in places)]
         counts[1] = len(places) - sum(counts)
-        return _chi_squared("ends", (name,), counts, (share, 1.0 - 2 * share, share))
+        return _chi_squared("ends", name, counts, (share, 1.0 - 2 * share, share))
     if size_of(dimension) < FEWEST_WITH_ENDS:
         return None
     into = end_cells(dimension, share)
-    return None if into is None else _goodness("ends", name, places, into)
+    return None if into is None else _chi_squared("ends", name, into.counts(places), into.shares)
 
 
 def independence_tests(dimensions: Mapping[str, Dimension], columns: Mapping[str, Sequence[float]]) -> list[Test]:
@@ -222,30 +215,22 @@ def independence_tests(dimensions: Mapping[str, Dimension], columns: Mapping[str
         table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
         if min(table.shape) < 2:
             text = "one of the two never varies"
-            tests.append(Test(kind="independence", method="chi2", names=names, statistic=None, p=None, text=text))
+            tests.append(Test(kind="independence", names=names, text=text))
         else:
-            tests.append(_test("independence", "chi2", names, stats.chi2_contingency(table, correction=False)))
+            tests.append(_test("independence", names, stats.chi2_contingency(table, correction=False)))
     return tests
 
 
-def _goodness(kind: Kind, name: str, places: Sequence[float], into: Cells) -> Test:
-    counts = Counter(into.index(rank) for rank in places)
-    return _chi_squared(kind, (name,), [counts[index] for index in range(len(into.shares))], into.shares)
-
-
-def _chi_squared(kind: Kind, names: tuple[str, ...], counts: Sequence[int], shares: Sequence[float]) -> Test:
+def _chi_squared(kind: Kind, name: str, counts: Sequence[int], shares: Sequence[float]) -> Test:
     from scipy import stats
 
-    if len(counts) < 2:
-        text = f"{sum(counts)} draws are too few for two cells of {LEAST_EXPECTED}"
-        return Test(kind=kind, method="chi2", names=names, statistic=None, p=None, text=text)
     total = sum(counts)
-    test = _test(kind, "chi2", names, stats.chisquare(counts, [total * share for share in shares]))
-    if kind != "ends":
-        return test
-    return replace(test, ends=((counts[0], total * shares[0]), (counts[-1], total * shares[-1])))
+    if len(counts) < 2:
+        return Test(kind=kind, names=(name,), text=f"{total} draws are too few for two cells of {LEAST_EXPECTED}")
+    test = _test(kind, (name,), stats.chisquare(counts, [total * share for share in shares]))
+    return test if kind != "ends" else replace(test, ends=((counts[0], total * shares[0]), (counts[-1], total * shares[-1])))
 
 
-def _test(kind: Kind, method: str, names: tuple[str, ...], result: Any) -> Test:
+def _test(kind: Kind, names: tuple[str, ...], result: Any, method: str = "chi2") -> Test:
     """Return the test of a result of scipy's."""
     return Test(kind=kind, method=method, names=names, statistic=float(result.statistic), p=float(result.pvalue))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,39 +83,27 @@ def draw_in_process(
     return Drawing(**{**answer, "configurations": drawn})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetJudgement:
-    """What came of one target: its judgement, or None where it was skipped."""
-
-    target: SpaceTarget
-    judgement: SpaceJudgement | None
-    source: str = ""
-    seeds: tuple[int, ...] = ()
+Outcome = tuple[SpaceTarget, SpaceJudgement | None]  # None: the target was skipped
 
 
-def verify(
-    plan: Plan, targets: Sequence[SpaceTarget], *, draws: int, seed: int, seconds: float, tell: Tell
-) -> list[TargetJudgement]:
+def verify(plan: Plan, targets: Sequence[SpaceTarget], *, draws: int, seed: int, seconds: float, tell: Tell) -> list[Outcome]:
     """Draw `draws` configurations of each target and judge them; `seconds` limits each process that draws.
 
     Raises:
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
     """
-    outcomes = []
+    outcomes: list[Outcome] = []
     to_come = sum(target.run.skip_reason is None for target in targets)
     with interrupting(), watching() as announce:
         for target in targets:
             if target.run.skip_reason is not None:
-                outcomes.append(TargetJudgement(target=target, judgement=None))
+                outcomes.append((target, None))
                 continue
             sample = draw_sample(target, plan, draws, seed, seconds, tell, announce)
             to_come -= 1
             others = f"; {counted(to_come, 'framework')} to come" if to_come else ""
             tell(f"{target.label}: testing {len(sample.configurations)} configurations{others}")
-            judgement = judge(target.space, sample)
-            outcomes.append(
-                TargetJudgement(target=target, judgement=judgement, source=sample.source, seeds=tuple(sample.by_seed))
-            )
+            outcomes.append((target, judge(target.space, sample)))
     return outcomes
 
 
