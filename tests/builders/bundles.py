@@ -25,10 +25,9 @@ from tuneoff.record.end import key_of
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, RunRecord, TestRecord, TrialRecord
 from tuneoff.trust.bundle.archive import describe, unpack, write_archive
-from tuneoff.trust.bundle.exact import RunPair
+from tuneoff.trust.bundle.columns import ReproducedColumn, RunPair
 from tuneoff.trust.bundle.manifest import MANIFEST, BundleManifest
 from tuneoff.trust.bundle.pack import Packed, pack
-from tuneoff.trust.bundle.verdict import ReproducedColumn
 
 LIMIT = 10_000_000
 FILES: Mapping[str, bytes] = {"README.txt": b"read me\n", "results/a.txt": b"a" * 3000, "results/deep/b.bin": bytes(range(256))}

@@ -19,8 +19,8 @@ from tuneoff.errors import NOT_KNOWN
 
 if TYPE_CHECKING:
     from tuneoff.run.run_ends import RunEnd
+    from tuneoff.trust.bundle.columns import ReproducedColumn
     from tuneoff.trust.bundle.reproduce import ReproduceRequest, Reproduction
-    from tuneoff.trust.bundle.verdict import ReproducedColumn
 
 NAME = "reproduce"
 HELP = "run a part of a bundle again and answer REPRODUCED, DIFFERENT or INCONCLUSIVE per column, with the reason"

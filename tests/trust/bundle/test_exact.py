@@ -12,8 +12,7 @@ import pytest
 from builders.bundles import CONFIGURATIONS, CPU, VALUES, answers, metric, pair_of, record_of, spec_of, trial_of, with_trial
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy, Workers
 from tuneoff.record.run_record import RunRecord
-from tuneoff.trust.bundle.exact import exact_columns
-from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, overall
+from tuneoff.trust.bundle.columns import ReproducedColumn, ReproductionAnswer, exact_columns, overall
 
 SPEC = spec_of()
 

@@ -9,9 +9,7 @@ import pytest
 
 from builders.bundles import answers, metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import FlagRecord
-from tuneoff.trust.bundle.exact import RunPair
-from tuneoff.trust.bundle.inexact import BOUNDS, machine_columns
-from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
+from tuneoff.trust.bundle.columns import BOUNDS, ReproducedColumn, ReproductionAnswer, RunPair, machine_columns
 
 SPEC = spec_of()
 

@@ -10,8 +10,7 @@ import pytest
 
 from builders.bundles import CPU, VALUES, answers, metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import RunRecord
-from tuneoff.trust.bundle.inexact import quality_columns, value_columns
-from tuneoff.trust.bundle.verdict import ReproductionAnswer
+from tuneoff.trust.bundle.columns import ReproductionAnswer, quality_columns, value_columns
 
 SPEC = spec_of()
 

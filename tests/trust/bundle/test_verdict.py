@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, of_columns, overall
+from tuneoff.trust.bundle.columns import ReproducedColumn, ReproductionAnswer, of_columns, overall
 
 
 def column(answer: ReproductionAnswer, **more: Any) -> ReproducedColumn:

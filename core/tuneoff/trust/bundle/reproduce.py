@@ -19,12 +19,22 @@ from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.selection import selected_executions
 from tuneoff.record.store import write_bytes
-from tuneoff.trust.bundle.exact import RunPair, exact_columns
+from tuneoff.trust.bundle.columns import (
+    UNEXPLAINED,
+    ReproducedColumn,
+    ReproductionAnswer,
+    RunPair,
+    exact_columns,
+    inconclusive,
+    machine_columns,
+    of_columns,
+    overall,
+    quality_columns,
+    value_columns,
+)
 from tuneoff.trust.bundle.foreign import adapter_of
-from tuneoff.trust.bundle.inexact import machine_columns, quality_columns, value_columns
 from tuneoff.trust.bundle.opened import Bundle, choose, eligible, group_of, plan_of, served_here, why_not
 from tuneoff.trust.bundle.preflight import Preflight, preflight, workload_key
-from tuneoff.trust.bundle.verdict import UNEXPLAINED, ReproducedColumn, ReproductionAnswer, inconclusive, of_columns, overall
 
 FORMAT_VERSION = 2  # history: 1 = first; 2 = rows of `preflight` have `a` (the bundle) and `b` (here)
 

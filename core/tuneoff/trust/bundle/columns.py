@@ -1,0 +1,476 @@
+"""The columns of a reproduction, their answers, and the answer of all together.
+
+**Exact** is what must be equal bit for bit where nothing that the bits depend on has changed. What need not be equal is quality,
+values of equal configurations, and what is bound to the machine.
+
+**Quality of a cell** (an adapter's runs that differ in the seed alone). With n seeds in the bundle, their mean m and standard
+deviation s, and k runs here: a mean of k further runs lies in m ± t · s · sqrt(1/n + 1/k) in 95 of 100 cases (t of n − 1 degrees
+of freedom), if they are of the same kind. Outside is DIFFERENT, from 3 seeds on. Inside is REPRODUCED from 5 seeds on: the
+interval of fewer is so wide that almost anything lies in it. Values that are equal bit for bit need no interval.
+
+**Values of equal configurations**, where bits need not be equal. With d the differences here − bundle over the configurations
+that both completed: the 95 % interval of their mean against a margin of half the standard deviation of the bundle's values.
+Inside the margin is REPRODUCED, wholly outside of it is DIFFERENT, anything else is INCONCLUSIVE.
+
+**Bound to the machine** are times, energy, cost, memory: a ratio in a band, never an equality.
+What goes with time is divided by the ratio of the sentinels (the SHA-256 of 32 MiB that every run is preceded by). CPU seconds
+are only where the machines differ: on the same one a slow sentinel means other work, which costs no CPU seconds. Inside the
+band is REPRODUCED. Outside is DIFFERENT on the same machine where neither run has a flag of a machine at work, else
+INCONCLUSIVE: another machine, or one with other work, explains it. INCONCLUSIVE is also what is too short to compare, inside the
+band or not: 10 ms of a trial have become 49 on one machine without a flag.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from tuneoff.base.format import counted
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.strategies import LISTED
+from tuneoff.judge.comparison.environments import sentinel_ratio
+from tuneoff.judge.comparison.values import ENDED_EARLY, compare_values, values_of
+from tuneoff.judge.stats.location import students_t_quantile
+from tuneoff.judge.stats.paired import ROUNDING
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_record import EpochRecord, RunRecord, TrialRecord
+from tuneoff.run.machine import PASSING
+
+UNEXPLAINED = "nothing in the table above explains it"
+INDEPENDENT = frozenset({*LISTED, "random", "sobol"})  # do not follow the values
+NOT_ADAPTIVE = frozenset({"none", "scripted"})  # pruners that look at no other trial
+QUALITIES = ("quality.validation", "quality.test")
+LEAST_TO_DIFFER = 3  # seeds of the bundle
+LEAST_TO_AGREE = 5
+MARGIN = 0.5  # standard deviations of the bundle's values
+MS_PER_SECOND = 1000.0  # times are in ms
+SHORT_TIME_SECONDS = 0.5  # a time that is below this in both
+SHORT_RUN_SECONDS = 2.0  # energy, carbon and cost of runs whose `time.jct` is below this in both
+BUSY_FLAGS = (*sorted(PASSING), "steal", "too_few_processors")
+ToleranceClass = Literal["exact", "statistical", "machine"]
+
+
+class ReproductionAnswer(StrEnum):
+    """What a comparison came to."""
+
+    REPRODUCED = "REPRODUCED"
+    DIFFERENT = "DIFFERENT"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReproducedColumn:
+    """One column of one run (or of all seeds of a cell): its tolerance class, its answer and why.
+
+    `decides`: whether it counts in the overall answer. What nobody promises (equal bits on another CPU, times) does not.
+    """
+
+    name: str
+    tolerance: ToleranceClass
+    where: str
+    answer: ReproductionAnswer
+    why: str
+    decides: bool = True
+
+
+def inconclusive(name: str, where: str, why: str, *, decides: bool = True) -> ReproducedColumn:
+    """Return an exact column that tells nothing."""
+    answer = ReproductionAnswer.INCONCLUSIVE
+    return ReproducedColumn(name=name, tolerance="exact", where=where, answer=answer, why=why, decides=decides)
+
+
+def of_columns(columns: Iterable[ReproducedColumn]) -> ReproductionAnswer:
+    """Return the worst answer: DIFFERENT before INCONCLUSIVE before REPRODUCED; without columns INCONCLUSIVE."""
+    answers = {column.answer for column in columns}
+    for answer in (ReproductionAnswer.DIFFERENT, ReproductionAnswer.INCONCLUSIVE, ReproductionAnswer.REPRODUCED):
+        if answer in answers:
+            return answer
+    return ReproductionAnswer.INCONCLUSIVE
+
+
+def overall(columns: Sequence[ReproducedColumn], changed: Sequence[str]) -> tuple[ReproductionAnswer, str]:
+    """Return the answer of a whole reproduction and why, in words.
+
+    `changed`: what makes it another experiment (data, seed, framework version, an unverified bundle).
+    """
+    deciding = [column for column in columns if column.decides and column.tolerance != "machine"]
+    answer = of_columns(deciding)
+    cause = f"changed: {'; '.join(changed)}" if changed else ""
+    if answer is ReproductionAnswer.DIFFERENT:
+        names = list(dict.fromkeys(column.name for column in deciding if column.answer is ReproductionAnswer.DIFFERENT))
+        return answer, f"{', '.join(names)} differ; {cause or UNEXPLAINED}"
+    if answer is ReproductionAnswer.INCONCLUSIVE:
+        open_ones = [column for column in deciding if column.answer is ReproductionAnswer.INCONCLUSIVE]
+        why = open_ones[0].why if open_ones else "no column could be compared"
+        return answer, f"{why}; {cause}" if cause and cause.removeprefix("changed: ") not in why else why
+    if changed:
+        return ReproductionAnswer.INCONCLUSIVE, f"every column agrees, but it is not the same experiment; {cause}"
+    return answer, "every exact and statistical column agrees"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPair:
+    """A run of the bundle and the same run here, and what is known to differ around them, in words.
+
+    `numerics`: what equal bits depend on. `same_machine`: processor, memory and accelerators are the same.
+    """
+
+    where: str
+    spec: RunSpec
+    sampler: str  # what it is: `default` is another one
+    bundle: RunRecord
+    here: RunRecord
+    numerics: tuple[str, ...] = ()
+    same_machine: bool = True
+
+    def exact(self, name: str, equal: str | None, different: str, excuse: str | None = None) -> ReproducedColumn:
+        """Return an exact column: `equal` says what is equal (None: it is not), `excuse` why it need not be."""
+        if equal is None and excuse is not None:
+            return inconclusive(name, self.where, f"{different}, which need not be equal: {excuse}", decides=False)
+        answer = ReproductionAnswer.DIFFERENT if equal is None else ReproductionAnswer.REPRODUCED
+        return ReproducedColumn(name=name, tolerance="exact", where=self.where, answer=answer, why=equal or different)
+
+    @property
+    def bits_excuse(self) -> str | None:
+        """Why equal configurations may give other bits; None where nothing explains it."""
+        trials = (*self.bundle.trials, *self.here.trials)
+        devices = sorted({attempt.device for trial in trials for attempt in trial.attempts if attempt.device} - {"cpu"})
+        on_device = f"trained on {devices[0]}, whose sums have no fixed order" if devices else None
+        return self.after_seed("; ".join(self.numerics) or on_device)
+
+    def after_seed(self, excuse: str | None) -> str | None:
+        """Return the excuse after another seed here, which is the likelier cause; a seed alone excuses nothing."""
+        if excuse is None or self.bundle.specification["seed"] == self.here.specification["seed"]:
+            return excuse
+        return f"the seed is another one here; besides, {excuse}"
+
+    @property
+    def lost_epochs_excuse(self) -> str | None:
+        """Why a budget of epochs need not give the same trials: those of a lost attempt stay used."""
+        if self.spec.experiment.budget.epochs_total is None:
+            return None
+        lost = any(trial.epochs_trained > len(_epochs(trial)) for run in (self.bundle, self.here) for trial in run.trials)
+        return "a lost attempt used epochs of the budget" if lost else None
+
+    @property
+    def seeds_excuse(self) -> str | None:
+        """Why a seed need not give the same configurations; None where it must."""
+        return self.after_seed(self._seeds_excuse)
+
+    @property
+    def _seeds_excuse(self) -> str | None:
+        if self.spec.experiment.budget.wall_clock_seconds is not None:
+            return "the budget is a time, so the clock decides how many trials there are"
+        if self.lost_epochs_excuse is not None:
+            return self.lost_epochs_excuse
+        if self.sampler in LISTED:
+            return None
+        if self.spec.experiment.workers.count > 1:
+            return f"with {self.spec.experiment.workers.count} workers their timing decides which one asks next"
+        if self.sampler in INDEPENDENT:
+            return None
+        if self.spec.experiment.pruner.name not in NOT_ADAPTIVE:
+            return "sampler and pruner follow values, and when a stop arrives is a matter of timing"
+        return f"sampler {self.sampler} follows the values, and {'; '.join(self.numerics)}" if self.numerics else None
+
+
+def exact_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
+    """Yield the exact columns of a run; only `status` where it is not done here."""
+    yield status(pair)
+    if pair.here.status != "done":
+        return
+    same = configurations(pair)
+    yield same
+    yield from states(pair)
+    yield validation(pair)
+    # Why what follows from the configurations and their values may differ.
+    are_same = same.answer is ReproductionAnswer.REPRODUCED
+    excuse = pair.bits_excuse if are_same else pair.seeds_excuse or pair.bits_excuse
+    yield best(pair, excuse, are_same)
+    yield from test_scores(pair, excuse)
+    yield from checkpoint(pair, excuse)
+
+
+def status(pair: RunPair) -> ReproducedColumn:
+    """Return whether the run is done here too."""
+    if pair.here.status == "done":
+        return pair.exact("status", "done", "")
+    why = f"{pair.here.status} here: {' '.join((pair.here.reason or '').split())}"
+    if pair.here.status == "interrupted" or pair.here.charged in ("infrastructure", "user"):
+        return inconclusive("status", pair.where, why)
+    return pair.exact("status", None, why)
+
+
+def configurations(pair: RunPair) -> ReproducedColumn:
+    """Return whether the same configurations were trained, in whatever order."""
+    ours, theirs = (Counter(trial.digest for trial in run.trials if trial.used_ticket) for run in (pair.here, pair.bundle))
+    common = (ours & theirs).total()
+    equal = f"the same {theirs.total()}" if ours == theirs else None
+    different = f"{common} of {theirs.total()} are the same, {ours.total()} were trained here"
+    return pair.exact("configurations", equal, different, pair.seeds_excuse)
+
+
+def states(pair: RunPair) -> Iterator[ReproducedColumn]:
+    """Yield whether the configurations that both trained ended alike; epochs count unless both were stopped early.
+
+    Those of the last attempt: it has all epochs from the first on, trained again or restored.
+    """
+    with_epochs = pair.spec.experiment.pruner.name == "none"
+    common = list(common_trials(pair))
+    if not common:
+        return
+    unequal = [
+        f"{theirs.trial} {theirs.state} in the bundle, {ours.trial} {ours.state} here"
+        for theirs, ours in common
+        if theirs.state != ours.state
+        or ((with_epochs or ours.state == "completed") and len(_epochs(theirs)) != len(_epochs(ours)))
+    ]
+    excuse = None
+    if pair.spec.experiment.pruner.name not in NOT_ADAPTIVE:
+        excuse = pair.seeds_excuse or pair.bits_excuse or pair.after_seed("a pruner's decision may depend on timing")
+    elif pair.spec.experiment.budget.epochs_total is not None and pair.spec.experiment.workers.count > 1:
+        excuse = pair.after_seed("with several workers their timing decides who gets the last epochs")
+    elif pair.lost_epochs_excuse is not None:
+        excuse = pair.after_seed(pair.lost_epochs_excuse)
+    elif pair.spec.experiment.budget.wall_clock_seconds is not None:
+        excuse = pair.after_seed("the budget is a time")
+    equal = None if unequal else f"{len(common)} of {len(common)} trials ended alike"
+    yield pair.exact("trial states", equal, f"{len(unequal)} of {len(common)} ended otherwise ({', '.join(unequal[:1])})", excuse)
+
+
+def validation(pair: RunPair) -> ReproducedColumn:
+    """Return whether configurations that both trained have equal metrics in every epoch that both have."""
+    metric, budget = pair.spec.experiment.objective.metric, pair.spec.experiment.budget
+    theirs, ours = (values_of({0: run}, budget.epochs_per_trial) for run in (pair.bundle, pair.here))
+    comparison = compare_values(theirs, ours)
+    if not comparison.configurations:
+        return inconclusive("validation metrics", pair.where, "no configuration was trained in both", decides=False)
+    unequal = [key for key in comparison.unequal if key[3] != ENDED_EARLY]
+    gap = max((_gap(theirs.get(key), ours.get(key)) for key in unequal if key[3] == metric), default=0.0)
+    equal = f"equal bits in every epoch of {len(comparison.configurations)} configurations" if not unequal else None
+    different = f"{len({key[1] for key in unequal})} of {len(comparison.configurations)} configurations have other metrics"
+    return pair.exact("validation metrics", equal, f"{different}, {metric} by up to {gap:.3g}", pair.bits_excuse)
+
+
+def best(pair: RunPair, excuse: str | None, same_configurations: bool) -> ReproducedColumn:
+    """Return whether the same configuration was selected, with the same value."""
+    theirs, ours = (_selected(run) for run in (pair.bundle, pair.here))
+    same = theirs is not None and ours is not None and (theirs.digest, theirs.value) == (ours.digest, ours.value)
+    equal = f"{ours.value:.6g} by the same configuration" if same and ours is not None and ours.value is not None else None
+    tied = theirs is not None and ours is not None and theirs.value == ours.value
+    excuse = "another one of equal value" if tied and same_configurations else excuse
+    values = [f"{trial.value:.6g}" if trial is not None and trial.value is not None else "none" for trial in (ours, theirs)]
+    return pair.exact("best configuration", equal, f"{values[0]} here, {values[1]} in the bundle", excuse)
+
+
+def test_scores(pair: RunPair, excuse: str | None) -> Iterator[ReproducedColumn]:
+    """Yield whether the tested model has the same scores."""
+    theirs, ours = pair.bundle.test, pair.here.test
+    if theirs is None and ours is None:
+        return
+    if theirs is None or ours is None:
+        yield pair.exact("test scores", None, f"only {'here' if theirs is None else 'in the bundle'}")
+        return
+    unequal = [name for name in {**theirs.scores, **ours.scores} if theirs.scores.get(name) != ours.scores.get(name)]
+    different = ", ".join(f"{name} {ours.scores.get(name)} here, {theirs.scores.get(name)} in the bundle" for name in unequal[:1])
+    equal = None if unequal else f"{len(theirs.scores)} equal"
+    yield pair.exact("test scores", equal, different, excuse)
+
+
+def checkpoint(pair: RunPair, excuse: str | None) -> Iterator[ReproducedColumn]:
+    """Yield whether the tested checkpoint has the same bytes; nothing for a workload without state."""
+    theirs, ours = (run.test.checkpoint_sha256 if run.test is not None else None for run in (pair.bundle, pair.here))
+    if theirs is None and ours is None:
+        return
+    equal = f"SHA-256 {theirs[:12]}" if theirs is not None and theirs == ours else None
+    different = f"SHA-256 {(ours or 'none')[:12]} here, {(theirs or 'none')[:12]} in the bundle"
+    yield pair.exact("checkpoint", equal, different, excuse)
+
+
+def common_trials(pair: RunPair) -> Iterator[tuple[TrialRecord, TrialRecord]]:
+    """Yield trials of one configuration in the bundle and here; one that is trained twice is paired once each."""
+    unpaired: dict[str, list[TrialRecord]] = {}
+    for trial in pair.here.trials:
+        if trial.used_ticket:
+            unpaired.setdefault(trial.digest, []).append(trial)
+    for trial in pair.bundle.trials:
+        if trial.used_ticket and unpaired.get(trial.digest):
+            yield trial, unpaired[trial.digest].pop(0)
+
+
+def _epochs(trial: TrialRecord) -> Sequence[EpochRecord]:
+    return trial.attempts[-1].epochs if trial.attempts else ()
+
+
+def _gap(theirs: str | None, ours: str | None) -> float:
+    try:
+        gap = abs(float(theirs or "") - float(ours or ""))
+    except ValueError:  # one of both has none
+        return math.inf
+    return math.inf if math.isnan(gap) else gap
+
+
+def _selected(run: RunRecord) -> TrialRecord | None:
+    chosen = run.best.trial if run.best is not None else None
+    return next((trial for trial in run.trials if trial.trial == chosen), None)
+
+
+def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunRecord]) -> Iterator[ReproducedColumn]:
+    """Yield the quality of a cell's runs here against all its runs in the bundle."""
+    same = {run.run_id for run in here}
+    for name in QUALITIES:
+        ours = _values(here, name)
+        theirs = _values(bundle, name)
+        paired = _values([run for run in bundle if run.run_id in same], name)
+        if ours and theirs:
+            answer, why = _quality(theirs, ours, is_equal=sorted(paired) == sorted(ours))
+            yield ReproducedColumn(name=name, tolerance="statistical", where=where, answer=answer, why=why)
+
+
+def _quality(theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) -> tuple[ReproductionAnswer, str]:
+    mean = statistics.fmean(ours)
+    if is_equal:
+        return ReproductionAnswer.REPRODUCED, f"equal: {', '.join(f'{value:.6g}' for value in ours)}"
+    n, k = len(theirs), len(ours)
+    seeds = counted(n, "seed")
+    if n < LEAST_TO_DIFFER:
+        why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} tell no spread (it takes 3)"
+        return ReproductionAnswer.INCONCLUSIVE, why
+    spread, centre = statistics.stdev(theirs), statistics.fmean(theirs)
+    if n < LEAST_TO_AGREE and spread <= ROUNDING * max(map(abs, theirs)):
+        why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few to tell a spread (it takes 5)"
+        return ReproductionAnswer.INCONCLUSIVE, why
+    half = students_t_quantile(0.975, n - 1) * spread * math.sqrt(1 / n + 1 / k)
+    interval = f"[{centre - half:.6g}, {centre + half:.6g}], where 95 % of such runs lie by the bundle's {seeds}"
+    if abs(mean - centre) > half:
+        return ReproductionAnswer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
+    if n < LEAST_TO_AGREE:
+        return ReproductionAnswer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (it takes 5)"
+    return ReproductionAnswer.REPRODUCED, f"{mean:.6g} here is in {interval}"
+
+
+def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
+    """Yield the values of equal configurations, where their bits differ for a known reason."""
+    values = [
+        (theirs.value, ours.value)
+        for theirs, ours in common_trials(pair)
+        if theirs.value is not None and ours.value is not None and theirs.state == ours.state == "completed"
+    ]
+    if pair.bits_excuse is None or not values or all(theirs == ours for theirs, ours in values):
+        return
+    answer, why = _paired(values)
+    name = "values of equal configurations"
+    yield ReproducedColumn(name=name, tolerance="statistical", where=pair.where, answer=answer, why=why)
+
+
+def _paired(values: Sequence[tuple[float, float]]) -> tuple[ReproductionAnswer, str]:
+    n = len(values)
+    if n < 2:
+        return ReproductionAnswer.INCONCLUSIVE, "one configuration tells no spread"
+    gaps = [ours - theirs for theirs, ours in values]
+    scale = max(abs(value) for pair in values for value in pair)
+    if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
+        why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few to tell a spread (it takes {LEAST_TO_AGREE})"
+        return ReproductionAnswer.INCONCLUSIVE, why
+    mean, half = statistics.fmean(gaps), students_t_quantile(0.975, n - 1) * statistics.stdev(gaps) / math.sqrt(n)
+    margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
+    interval = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
+    if mean - half >= -margin and mean + half <= margin:
+        return ReproductionAnswer.REPRODUCED, interval
+    if mean - half > margin or mean + half < -margin:
+        return ReproductionAnswer.DIFFERENT, interval
+    return ReproductionAnswer.INCONCLUSIVE, interval
+
+
+def _values(runs: Sequence[RunRecord], name: str) -> list[float]:
+    metrics = (run.metrics.get(name) for run in runs)
+    return [float(metric.value) for metric in metrics if metric is not None and metric.value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A metric, the widest ratio that counts as the same, when it is scaled by the sentinels, and what may be too short."""
+
+    metric: str
+    band: float
+    scaled: Literal["always", "across machines", "never"] = "always"
+    floor: Literal["its time", "the run", "none"] = "its time"
+
+
+BOUNDS = (
+    Bound("time.jct_without_test", 2.0),
+    Bound("time.jct", 2.0),
+    Bound("time.deploy", 2.0),
+    Bound("time.trial", 2.0),
+    Bound("time.test", 2.0),
+    Bound("overhead.per_trial", 2.0),
+    Bound("energy.cpu_seconds", 1.5, "across machines", "the run"),
+    Bound("energy.job", 2.0, floor="the run"),
+    Bound("carbon.job", 2.0, floor="the run"),
+    Bound("cost.job", 2.0, floor="the run"),
+    Bound("memory.peak_rss", 1.25, "never", "none"),
+)
+
+
+def machine_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
+    """Yield the machine-bound columns of a run; metrics that one of both lacks are left out."""
+    speed = sentinel_ratio([pair.bundle.environment], [pair.here.environment])  # how much longer the sentinel took here
+    flags = sorted({flag.name for run in (pair.bundle, pair.here) for flag in run.flags} & set(BUSY_FLAGS))
+    excuse = "a run has no sentinel" if speed is None else None
+    if not pair.same_machine:
+        excuse = "this is another machine"
+    elif flags:
+        excuse = f"a machine had other work (flags {', '.join(flags)})"
+    for bound in BOUNDS:
+        theirs, ours = (run.metrics.get(bound.metric) for run in (pair.bundle, pair.here))
+        if theirs is not None and ours is not None and theirs.value and ours.value:
+            yield _column(pair, bound, theirs, ours, speed, excuse)
+
+
+def _column(
+    pair: RunPair, bound: Bound, theirs: MetricValue, ours: MetricValue, speed: float | None, excuse: str | None
+) -> ReproducedColumn:
+    assert theirs.value is not None
+    assert ours.value is not None
+    raw = ours.value / theirs.value
+    is_scaled = bound.scaled == "always" or (bound.scaled == "across machines" and not pair.same_machine)
+    scale = speed if is_scaled and speed is not None else 1.0
+    ratio = raw / scale
+    scaled = f", {ratio:.2f} by the sentinel's {scale:.2f}" if scale != 1.0 else ""
+    text = f"{ours.value:.4g} {ours.unit} here, {theirs.value:.4g} in the bundle: ratio {raw:.2f}{scaled}"
+    band = f"{1 / bound.band:.2g} to {bound.band:g}"
+    if _source(theirs) != _source(ours):
+        answer, why = (
+            ReproductionAnswer.INCONCLUSIVE,
+            f"{text}; another meter: {_source(ours)} here, {_source(theirs)} in the bundle",
+        )
+    elif (short := _short(pair, bound)) is not None:
+        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{text}; too short to compare: {short}"
+    elif 1 / bound.band <= ratio <= bound.band:
+        answer, why = ReproductionAnswer.REPRODUCED, f"{text}; in the band {band}"
+    elif excuse is not None:
+        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{text}; outside {band}, but {excuse}"
+    else:
+        answer, why = ReproductionAnswer.DIFFERENT, f"{text}; outside {band} on the same machine with no sign of other work"
+    return ReproducedColumn(name=bound.metric, tolerance="machine", where=pair.where, answer=answer, why=why, decides=False)
+
+
+def _short(pair: RunPair, bound: Bound) -> str | None:
+    """Return which floor both values are below, in words; None: they are long enough, or the runs' lengths are not known."""
+    if bound.floor == "none":
+        return None
+    name, floor = (bound.metric, SHORT_TIME_SECONDS) if bound.floor == "its time" else ("time.jct", SHORT_RUN_SECONDS)
+    times = [run.metrics.get(name) for run in (pair.bundle, pair.here)]
+    if any(time is None or time.value is None or time.value / MS_PER_SECOND >= floor for time in times):
+        return None
+    return f"{'both are' if bound.floor == 'its time' else 'time.jct of both is'} below {floor:g} s"
+
+
+def _source(metric: MetricValue) -> str:
+    """Return by what it was metered; a model's coefficients are in its source."""
+    return f"{metric.kind}, {' '.join(metric.source.split())}"
