@@ -23,7 +23,8 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.selection import selected_executions
 from tuneoff.run.provenance import prepare
 from tuneoff.run.run_ends import run_ends
-from tuneoff.trust.bundle import describe, preflight, reproduce
+from tuneoff.trust.bundle import pack as packing
+from tuneoff.trust.bundle import reproduce
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +69,7 @@ def packed(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Call
     def pack(name: str) -> Path:
         bundle = tmp_path_factory.mktemp("packed") / "b.tar.gz"
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(describe, "installed_packages", dict)
+            patch.setattr(packing, "installed_packages", dict)
             call(recorded(name), "bundle", str(recorded(name)), "--output", str(bundle))
         return bundle
 
@@ -78,7 +79,7 @@ def packed(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Call
 @pytest.fixture
 def here(recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder of always the same length, where no package is installed beside those that runs name."""
-    monkeypatch.setattr(describe, "installed_packages", dict)
+    monkeypatch.setattr(packing, "installed_packages", dict)
     monkeypatch.setenv("COLUMNS", "130")
     return padded(tmp_path)
 
@@ -86,8 +87,8 @@ def here(recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def be_where(folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
     """Let the machine and the workload's code be those of a folder's runs, but for `more`."""
     environment = {**next(iter(read_runs(folder))).environment, **more}
-    monkeypatch.setattr(preflight, "capture", lambda packages: dict(environment))
-    monkeypatch.setattr(preflight, "prepare", lambda workload: replace(prepare(workload), code=environment["workload"]))
+    monkeypatch.setattr(reproduce, "capture", lambda packages: dict(environment))
+    monkeypatch.setattr(reproduce, "prepare_data", lambda workload: replace(prepare(workload), code=environment["workload"]))
 
 
 def masked(text: str) -> str:

@@ -101,7 +101,7 @@ def test_a_report_that_fails_at_the_end_of_a_matrix_is_one_line(
 
 
 def test_a_report_does_not_disturb_verify_and_is_in_no_bundle(tmp_path: Path) -> None:
-    from tuneoff.trust.bundle.describe import executions, result_files
+    from tuneoff.trust.bundle.pack import executions, result_files
 
     made = write_examples(tmp_path / "r").path
     found = executions(made)

@@ -22,12 +22,11 @@ from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec
 from tuneoff.judge.comparison.environments import EnvironmentRow, Level
 from tuneoff.record.run_record import RunRecord
-from tuneoff.trust.bundle import preflight as module
+from tuneoff.trust.bundle import reproduce as module
 from tuneoff.trust.bundle.foreign import obeyed_power
 from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import Bundle, choose, plan_of, served_here
-from tuneoff.trust.bundle.preflight import preflight
-from tuneoff.trust.bundle.reproduce import prepare
+from tuneoff.trust.bundle.reproduce import preflight, prepare
 
 OWN = WorkloadSpec(name="from_file", target="data_workload:FromFile")
 

@@ -1,40 +1,40 @@
-"""Pack a results folder into one archive: verified first, refused where it holds a secret, what is missing stated."""
+"""Pack a results folder into one archive: verified first, refused where it holds a secret, what is missing stated.
+
+Beside the results it says of itself: data digests, environments, its lock of packages, and a text for a person.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tuneoff
 from tuneoff.base.code_digest import code_digest
-from tuneoff.base.files import open_regular
+from tuneoff.base.files import open_regular, regular
+from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import interrupting
-from tuneoff.base.layout import EXPORT
+from tuneoff.base.layout import END, EVENTS, EXPORT, LATER, PLAN, RECORD, RUNS
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan
+from tuneoff.measure.stored import read_run
+from tuneoff.record.end import BESIDE
 from tuneoff.record.environment import SECRET_NAME
 from tuneoff.record.results_folder import read_plan, reading
-from tuneoff.run.run_ends import run_ends
+from tuneoff.record.run_record import RunRecord
+from tuneoff.run.run_ends import RunEnd, run_ends
+from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.bundle import manifest as names
 from tuneoff.trust.bundle.archive import Content, describe, read_manifest, write_archive
-from tuneoff.trust.bundle.describe import (
-    data_of,
-    environments_of,
-    executions,
-    lock_of,
-    lock_text,
-    missing_of,
-    readme,
-    result_files,
-    tells_of,
-)
 from tuneoff.trust.bundle.manifest import BundleManifest, top_folder, wrong_files
+from tuneoff.trust.bundle.opened import is_readable
 from tuneoff.trust.verify.results import verify
 
 _PASSWORD = re.compile(  # which stands for none where it is a $NAME; Redis has no user before it
@@ -47,6 +47,12 @@ PROBLEMS = 5  # that the manifest of an unverified bundle names
 Note = Callable[[str], None]
 _VERIFIED = "Verified when it was made: every number follows from the raw events, samples and prices."
 _NO_CHECKPOINTS = "Checkpoints of the tested models are not included, only their SHA-256: tuneoff verify says they are missing."
+SINGLE = (END, RECORD, *BESIDE)  # of an execution, where they are there
+LEFT_OUT = "log.txt, the framework's own files, exports, the report, locks and notes of processes"
+OWN = "tuneoff"  # comes from a clone, not from the index
+SHOWN = 20  # paths and the like in the text
+_VOLATILE = ("load_average_1min", "memory_available_bytes", "machine_before", "after", "data", "analysis_digest", "boot_id")
+_PATH = re.compile(r"(?<![\w/:.])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
 
 class UnverifiedError(ResultsError):
@@ -93,15 +99,18 @@ def pack(
                 f"{results} is not verified: {problems[0]}{more}; see tuneoff verify, or add --allow-unverified"
             )
         by_folder = executions(results)
+        records = [record for record in by_folder.values() if record is not None]
         ends = run_ends(results, plan)
-        missing = tuple(missing_of(ends, by_folder, _names(plan)))
+        labels = plan.label_texts
+        run_names = {run.run_id: run_name(labels[run.label], run.spec) for run in plan.runs}
+        missing = tuple(missing_of(ends, by_folder, run_names))
         contents = result_files(results, by_folder, checkpoints=checkpoints)
-        lock = lock_of(by_folder)
+        lock = lock_of(records)
         contents |= {
             names.LOCK_JSON: _json(lock),
             names.LOCK_TXT: _bytes(lock_text(lock)),
-            names.DATA: _json(data_of(by_folder)),
-            names.ENVIRONMENT: _json(environments_of(by_folder)),
+            names.DATA: _json(data_of(records)),
+            names.ENVIRONMENT: _json(environments_of(records)),
             names.EXPERIMENT: _json(dict(plan.content)),
         }
         done = sum(end.status == "done" for end in ends)
@@ -111,7 +120,7 @@ def pack(
             f"NOT VERIFIED when it was made: {problems[0]} ({len(problems)} in all)." if problems else _VERIFIED,
             "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
         ]
-        contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, by_folder)))
+        contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, records)))
         _check_size(contents, limit_bytes)  # before anything is read
         check_no_secrets(contents)
         files = tuple(describe(path, contents[path]) for path in sorted(contents))
@@ -159,11 +168,6 @@ def _check_target(target: Path, plan: Plan, note: Note) -> None:
     note(f"{target} is an earlier bundle of the same plan, and is replaced")
 
 
-def _names(plan: Plan) -> dict[str, str]:
-    labels = plan.label_texts
-    return {run.run_id: run_name(labels[run.label], run.spec) for run in plan.runs}
-
-
 def _json(value: Any) -> bytes:
     return _bytes(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
@@ -205,3 +209,230 @@ def _pieces(content: Content) -> Iterator[bytes]:
         while part := file.read(PIECE):
             yield tail + part
             tail = (tail + part)[-OVERLAP:]
+
+
+Executions = Mapping[Path, RunRecord | None]  # by folder; None: its command was killed before it had a record
+
+
+def executions(results: Path) -> Executions:
+    """Return every execution in a fixed order.
+
+    Raises:
+        ResultsError: a folder or record cannot be read.
+    """
+    try:
+        folders = sorted(path for path in (results / RUNS).glob("*/*") if path.is_dir())
+        by_folder = {path: read_run(path) if (path / END).exists() else None for path in folders}
+    except OSError as error:
+        raise ResultsError(f"{results} cannot be read: {error.strerror}") from error
+    for folder, record in by_folder.items():
+        if record is not None and not is_readable(record):
+            raise ResultsError(f"{folder / END} is damaged: its environment cannot be read; run it again")
+    return by_folder
+
+
+def result_files(results: Path, by_folder: Executions, *, checkpoints: bool) -> dict[str, Content]:
+    """Return the files of a results folder that a bundle holds, by their path in the bundle.
+
+    Raises:
+        ResultsError: one cannot be read, or is not a plain file (a link could hold what is not meant for others).
+    """
+    paths = [results / PLAN]
+    for folder, record in by_folder.items():
+        paths += (folder / name for name in SINGLE if (folder / name).exists())
+        for events in (folder / EVENTS, folder / LATER / EVENTS):
+            if events.is_dir():
+                paths += sorted(events.iterdir())
+        if checkpoints and record is not None and record.test is not None and record.test.checkpoint_sha256 is not None:
+            path = checkpoint_path(folder, record.test.trial)
+            if path.exists():
+                paths.append(path)
+    for path in paths:
+        try:
+            with regular(path):
+                pass
+        except OSError as error:
+            raise ResultsError(f"{path} cannot be bundled: {error.strerror}; replace or remove it") from error
+    return {f"{names.RESULTS}/{path.relative_to(results).as_posix()}": path for path in paths}
+
+
+def data_of(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Return the data sets that the runs used, with the SHA-256 of each file, and which runs used them."""
+    sets: dict[str, dict[str, Any]] = {}
+    for record in records:
+        data = record.environment.get("data")
+        if isinstance(data, Mapping):
+            identity = {name: data.get(name) for name in ("name", "version", "sha256", "size_bytes")}
+            entry = sets.setdefault(canonical_json(identity), {**identity, "runs": []})
+            if record.run_id not in entry["runs"]:
+                entry["runs"].append(record.run_id)
+    return [sets[key] for key in sorted(sets)]
+
+
+def environments_of(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Return the different environments of the runs, without what changes from run to run, and the executions in each."""
+    different: dict[str, dict[str, Any]] = {}
+    for record in records:
+        kept = {name: value for name, value in record.environment.items() if name not in _VOLATILE}
+        entry = different.setdefault(canonical_json(kept), {"environment": kept, "executions": []})
+        entry["executions"].append(record.execution_id)
+    return [different[key] for key in sorted(different)]
+
+
+def missing_of(ends: Sequence[RunEnd], by_folder: Executions, names: Mapping[str, str]) -> list[str]:
+    """Return what the plan has and the results lack, one line each."""
+    lines = []
+    for end in ends:
+        if end.status != "done":
+            why = f": {' '.join(end.reason.split())}" if end.reason else ""
+            status = "not begun" if end.status == "planned" else end.status
+            lines.append(f"run {end.run_id} ({names.get(end.run_id, end.label)}) is {status}{why}")
+    for folder, record in by_folder.items():
+        if record is None:
+            name = folder.name.encode("utf-8", "backslashreplace").decode()
+            lines.append(f"execution {name} has no record: its command was killed before it had one")
+    return lines
+
+
+def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], tells: Sequence[str]) -> str:
+    """Return the text for a person. `lines`: facts of the bundle; `tells`: what it says of where it was made."""
+    return "\n".join(
+        [
+            f"A bundle of tuneoff results: {plan.name} (plan {plan.plan_id}).",
+            "",
+            *lines,
+            "",
+            "To run a part of it again and compare:   tuneoff reproduce THIS_FILE.tar.gz",
+            "With a training that is not an installed plugin: unpack where its module is, then   tuneoff compare experiment.json",
+            "To look at it: unpack it; results/ is a results folder for tuneoff watch --runs, verify and export.",
+            "",
+            "  manifest.json      SHA-256 of every file, format version, what is missing",
+            "  experiment.json    the experiment file, includes merged",
+            "  lock.txt, .json    versions of the packages that served the runs",
+            "  environment.json   machine and versions of the runs",
+            "  data.json          the data sets with the SHA-256 of each file; the data themselves are not here",
+            "  results/           the plan with every run's specification, and of each execution: record, raw events,",
+            "                     samples of power and CPU, prices and carbon intensity, test result",
+            "",
+            f"Left out: {LEFT_OUT}.",
+            "",
+            "Missing:",
+            *([f"  {line}" for line in missing] or ["  nothing: every planned run is done"]),
+            "",
+            "What it tells of the machine and the person (nothing was made anonymous: raw files are sealed as written):",
+            *(f"  {line}" for line in tells),
+            "",
+        ]
+    )
+
+
+def tells_of(plan: Plan, records: Sequence[RunRecord]) -> list[str]:
+    """Return what a reader learns of where the runs were made: hosts, paths, repositories, addresses."""
+    hosts: dict[str, None] = {}
+    texts: list[str] = [plan.path]
+    remotes: dict[str, None] = {}
+    for record in records:
+        hosts[str(record.environment.get("host"))] = None
+        hosts.update(dict.fromkeys(process.partition(":")[0] for process in record.coordinators))
+        git = (record.environment.get("workload") or {}).get("git")
+        if isinstance(git, Mapping) and git.get("url"):
+            remotes[str(git["url"])] = None
+        texts += _texts([record.specification, record.environment, record.reason, [flag.text for flag in record.flags]])
+        texts += [text for trial in record.trials for text in (trial.cause or "",)]
+    texts += _texts([plan.content, plan.power.to_json(), [dict(run.spec.options) for run in plan.runs]])
+    paths = {path for text in texts for path in _PATH.findall(text)} - set(remotes)
+    addresses = {address for text in texts for address in re.findall(r"https?://[^\s/\"']+", text)}
+    return [
+        f"host names: {_listed(sorted(hosts))}; boot ids, kernel, CPU, memory, and the names of the runs' processes",
+        f"paths: {_listed(sorted(paths))}",
+        f"repository of the workload: {_listed(sorted(remotes))}",
+        f"addresses: {_listed(sorted(addresses))}",
+        "environment variables: the numbers of threads alone",
+    ]
+
+
+def _texts(value: Any) -> list[str]:
+    """Return every text in JSON values, but the names of keys."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for item in value.values() for text in _texts(item)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _texts(item)]
+    return []
+
+
+def _listed(items: Sequence[str]) -> str:
+    more = len(items) - SHOWN
+    return (", ".join(items[:SHOWN]) or "none") + (f" and {more} more" if more > 0 else "")
+
+
+def lock_of(records: Sequence[RunRecord], installed: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the lock as JSON values.
+
+    `recorded`: package -> versions, as the runs' own records have them. `installed`: every package of the environment in
+    which the bundle is made, if that one still has the recorded versions; else None, and `reason` says what differs.
+    """
+    packages: dict[str, set[str]] = {}
+    pythons: set[str] = set()
+    for record in records:
+        if isinstance(record.environment.get("python"), str):
+            pythons.add(record.environment["python"])
+        for name, version in (record.environment.get("versions") or {}).items():
+            if isinstance(version, str):
+                packages.setdefault(name, set()).add(version)
+    recorded = {name: sorted(packages[name]) for name in sorted(packages)}
+    here = installed_packages() if installed is None else dict(installed)
+    reason = _difference(recorded, here)
+    return {
+        "python": sorted(pythons),
+        "recorded": recorded,
+        "installed": None if reason else dict(sorted(here.items())),
+        "reason": reason,
+    }
+
+
+def lock_text(lock: Mapping[str, Any]) -> str:
+    """Return the lock as a requirements file."""
+    lines = [f"# Python {', '.join(lock['python']) or 'unknown'}", "# as the runs recorded it:"]
+    for name, versions in lock["recorded"].items():
+        line = f"{name}=={versions[0]}"
+        if name == OWN:
+            line = f"# {line} (from its repository)"
+        elif len(versions) > 1:
+            line = f"# {name}: the runs had different versions: {', '.join(versions)}"
+        lines.append(line)
+    if lock["installed"] is None:
+        lines.append(f"# packages beneath these are not known: {lock['reason']}")
+        return "\n".join(lines) + "\n"
+    lines.append("# what else was installed where the bundle was made:")
+    recorded = {canonical(name) for name in (*lock["recorded"], OWN)}
+    lines += [f"{name}=={version}" for name, version in lock["installed"].items() if canonical(name) not in recorded]
+    return "\n".join(lines) + "\n"
+
+
+@functools.cache
+def installed_packages() -> Mapping[str, str]:
+    """Return every installed distribution and its version, as they were when it was first asked."""
+    versions: dict[str, str] = {}
+    for distribution in importlib.metadata.distributions():
+        metadata = distribution.metadata  # which is read anew each time
+        name = metadata["Name"]
+        if name:  # a broken installation has none
+            versions.setdefault(canonical(name), metadata["Version"])  # the first on the path is the one that is imported
+    return versions
+
+
+def canonical(name: str) -> str:
+    """Return a distribution's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _difference(recorded: Mapping[str, list[str]], here: Mapping[str, str]) -> str | None:
+    for name, versions in recorded.items():
+        installed = here.get(canonical(name))
+        if installed is not None and versions == [installed]:
+            continue
+        now = f"{installed} is installed" if installed else "it is not installed"
+        return f"the runs had {name} {' and '.join(versions)}, but where the bundle was made {now}"
+    return None if recorded else "no run recorded its packages"
