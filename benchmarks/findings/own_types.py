@@ -11,7 +11,7 @@ from typing import Any
 from tuneoff.base.space import Dimension, IntegerLog, Stepped
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import FrameworkSpace
-from tuneoff.trust.space_test.targets import PREFIX
+from tuneoff.trust.space_test.verify import PREFIX
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 from tuneoff_adapters.ray_tune.environment import prepare_environment

@@ -22,7 +22,7 @@ from tuneoff.record.events import schema
 from tuneoff.run.pool_adapter import PoolAdapter, Task
 from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import TrialOutcome
-from tuneoff.trust.space_test.mapping import mapping_problems
+from tuneoff.trust.space_test.draw import mapping_problems
 
 
 class Plain(AskTellAdapter):

@@ -14,7 +14,7 @@ from tuneoff.experiment.spec import ExperimentSpec, RunSpec, run_spec_to_json
 from tuneoff.record.events import schema
 from tuneoff.record.events.schema import Event, Process
 from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, RunRecord, TrialRecord
-from tuneoff.trust.check import specs
+from tuneoff.trust.check import planned_runs as experiments
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, Refusals, Subject
 
@@ -54,7 +54,9 @@ def trial(number: int, value: float | None, state: Any = "completed", **fields: 
     )
 
 
-def attempt(number: int, state: Any = "completed", *, start: int = 0, epochs: int = specs.EPOCHS, **fields: Any) -> AttemptRecord:
+def attempt(
+    number: int, state: Any = "completed", *, start: int = 0, epochs: int = experiments.EPOCHS, **fields: Any
+) -> AttemptRecord:
     defaults: dict[str, Any] = {"slot": 0, "started_ns": start * 10, "ended_ns": start * 10 + 9, "threads": 1}
     return AttemptRecord(
         attempt=number,
@@ -111,7 +113,7 @@ def made(
     **fields: Any,
 ) -> FinishedRun:
     """Return a run of three epochs per trial with these trials."""
-    spec = spec or specs.listed(specs.sound(max(1, len(trials))))
+    spec = spec or experiments.listed(experiments.sound(max(1, len(trials))))
     spec = replace(spec, objective=replace(spec.objective, mode=mode))
     run = MadeByHand(
         name=name,

@@ -111,7 +111,7 @@ def _contract(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.selection import overridden_plan
     from tuneoff.experiment.names import training_name
     from tuneoff.trust.check.checks import CHECKS
-    from tuneoff.trust.check.run_checks import SHOWN
+    from tuneoff.trust.check.make import SHOWN
     from tuneoff.trust.workload_check.checks import CHECKS as OF_WORKLOADS
     from tuneoff.trust.workload_check.checks import check_workload
 
@@ -146,8 +146,7 @@ def _space(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.selection import check_something_runs, overridden_plan
     from tuneoff.trust.space_test.judgement_tables import exit_code, text, to_json
     from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE
-    from tuneoff.trust.space_test.targets import targets
-    from tuneoff.trust.space_test.verify import verify
+    from tuneoff.trust.space_test.verify import targets, verify
 
     draws: int = DRAWS if arguments.draws is None else arguments.draws
     seed: int = arguments.seed or 0
@@ -192,8 +191,7 @@ def _controls(results: Path, as_json: bool) -> int:
 
 def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> list[Report]:
     from tuneoff.cli.selection import share_folder
-    from tuneoff.trust.check.make import subject_of
-    from tuneoff.trust.check.run_checks import check_adapter
+    from tuneoff.trust.check.make import check_adapter, subject_of
 
     options = _options(arguments.options)
     named = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from tuneoff.judge.controls.same_algorithm import holm, kolmogorov_smirnov
+from tuneoff.judge.controls.compute import holm, kolmogorov_smirnov
 from tuneoff.judge.stats.equivalence import EquivalenceAnswer, equivalence, mean_interval, seeds_for_equivalence
 
 stats = pytest.importorskip("scipy.stats")

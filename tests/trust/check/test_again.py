@@ -17,8 +17,7 @@ from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import RunStatus
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
-from tuneoff.trust.check.make import subject_of
-from tuneoff.trust.check.run_checks import AGAIN, check_adapter, tried_again
+from tuneoff.trust.check.make import AGAIN, check_adapter, subject_of, tried_again
 
 BUSY, QUIET = 93.0, 1.0  # % of the processors that others used
 SILENT = trial(0, None, "timed_out", level=0.5, cause="timed out: silent for 4 s")

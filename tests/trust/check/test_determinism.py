@@ -7,14 +7,14 @@ from dataclasses import replace
 from builders.check_evidence import record, trial
 from tuneoff.experiment.strategies import draws
 from tuneoff.record.run_record import RunRecord
-from tuneoff.trust.check import specs
+from tuneoff.trust.check import planned_runs as experiments
 from tuneoff.trust.check.checks.seeds import classify
 
-SPEC = specs.drawn(8)
+SPEC = experiments.random_search(8)
 
 
 def run(levels: list[float]) -> RunRecord:
-    return record(specs.listed([(level, "sound") for level in levels]), [trial(n, level) for n, level in enumerate(levels)])
+    return record(experiments.listed([(level, "sound") for level in levels]), [trial(n, level) for n, level in enumerate(levels)])
 
 
 def drawn(seed: int, widths: tuple[int, ...] = (), count: int = 40) -> RunRecord:

@@ -11,7 +11,7 @@ import pytest
 from builders.check_evidence import attempt, evidence, finding, made, trial
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RefusalRecord
-from tuneoff.trust.check import specs
+from tuneoff.trust.check import planned_runs as experiments
 from tuneoff.trust.check.checks.space import _outside
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, Refusals, RequestAnswer
 from tuneoff.trust.check.footprint import Leftover
@@ -25,7 +25,7 @@ def test_the_budget_counts_what_was_asked_for(trials: int, refused: int, verdict
     given = made(
         "honest-max",
         [trial(n, 0.5, level=n / 10) for n in range(trials)],
-        spec=specs.listed(specs.sound(4)),
+        spec=experiments.listed(experiments.sound(4)),
         record_fields={"refusals": refusals},
     )
     assert finding("budget.trials", evidence(given)).verdict == verdict
@@ -45,7 +45,7 @@ def retried(once: list[str], each_time: int = 2, raised: int = 1, retries: int =
         trial(1, None, "failed", act="kill", level=0.8, attempts=attempts(["superseded"] * (each_time - 1) + ["failed"])),
         trial(2, None, "failed", act="raise", level=0.9, attempts=attempts(["superseded"] * (raised - 1) + ["failed"])),
     ]
-    return evidence(made("retried", trials, spec=specs.retried(retries)))
+    return evidence(made("retried", trials, spec=experiments.retried(retries)))
 
 
 @pytest.mark.parametrize(
@@ -239,5 +239,5 @@ def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> N
 def test_a_configuration_has_a_value_of_each_dimension_and_no_other(changes: dict[str, Any], problems: list[str]) -> None:
     given = {"level": 0.5, "act": "sound", **changes}
     configuration = {name: value for name, value in given.items() if value is not None}
-    for problem, expected in zip(_outside(specs.LISTED, configuration), problems, strict=True):
+    for problem, expected in zip(_outside(experiments.LISTED, configuration), problems, strict=True):
         assert problem.startswith(expected)

@@ -18,7 +18,7 @@ from tuneoff.base.findings import out_of_reach
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import PluginError
-from tuneoff.trust.check import specs
+from tuneoff.trust.check import planned_runs as experiments
 from tuneoff.trust.check.fault_injection import PLANTS, Plant, PlantedFailure, wrapped_target
 from tuneoff.trust.check.footprint import Leftover, ListeningSocket, RunTraces, own_folders
 from tuneoff.trust.check.make import run_spec, without_trials
@@ -97,7 +97,7 @@ def test_runs_are_made_of_what_an_adapter_offers() -> None:
 def asked(adapter: type[Adapter], *, declared: bool = False, platform: str = "local") -> dict[str, str]:
     """Return the answers to what must be refused, or to what must be served."""
     subject = replace(SUBJECT, capabilities=adapter.capabilities, platform=platform)
-    spec = run_spec(subject, CheckRun(name="plain", experiment=specs.drawn(8)))
+    spec = run_spec(subject, CheckRun(name="plain", experiment=experiments.random_search(8)))
     return {answer.request: answer.outcome for answer in ask(spec, adapter) if (answer.family == "declared") is declared}
 
 
@@ -217,5 +217,5 @@ def test_runs_without_a_trial_are_a_failure_where_none_has_one_and_the_adapter_f
         name: made(name, [trial(0, 0.5)] if name in with_trials else [], record_fields=end, notes=[{}])
         for name in ("one", "other")
     }
-    runs = {name: CheckRun(name=name, experiment=specs.drawn(8)) for name in ended}
+    runs = {name: CheckRun(name=name, experiment=experiments.random_search(8)) for name in ended}
     assert {name: finding.verdict for name, finding in without_trials(runs, ended).items()} == verdicts

@@ -13,9 +13,9 @@ from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchS
 from tuneoff.experiment.spec import Objective, Workers
 from tuneoff.experiment.strategies import draws
 from tuneoff.record.run_context import RunContext
+from tuneoff.trust.space_test.draw import mapping_problems
 from tuneoff.trust.space_test.judge import Sample
-from tuneoff.trust.space_test.mapping import mapping_problems
-from tuneoff.trust.space_test.targets import with_probes
+from tuneoff.trust.space_test.verify import with_probes
 
 SPACE = SearchSpace(
     {

@@ -17,7 +17,7 @@ from tuneoff.base.space import Stepped
 from tuneoff.capabilities import Capabilities, Offer
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import FrameworkSpace, Native, NativeFloat, NativeIndex, SpaceTranslation
-from tuneoff.trust.space_test.targets import PREFIX
+from tuneoff.trust.space_test.verify import PREFIX
 from tuneoff_adapters.serial import SerialAdapter
 
 

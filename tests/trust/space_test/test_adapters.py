@@ -13,8 +13,7 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.trust.space_test.draw import DRAWN, Drawing
 from tuneoff.trust.space_test.judge import Sample, judge
-from tuneoff.trust.space_test.targets import SpaceTarget, targets
-from tuneoff.trust.space_test.verify import draw_in_process, receive
+from tuneoff.trust.space_test.verify import SpaceTarget, draw_in_process, receive, targets
 
 pytestmark = pytest.mark.slow(first=True)
 

@@ -6,22 +6,21 @@ search in the plain pool, so the same algorithm. Noise floor: a repetition of an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import combinations
+from typing import Any, Literal
 
+from tuneoff.experiment.analysis import Margin, quality_margin
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.schema import AnalysisPart
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.judge.answers.analysis_plan import frozen
-from tuneoff.judge.controls.same_algorithm import (
-    QUALITY,
-    SAMPLER,
-    EntryPair,
-    differences,
-    differing_pairs,
-    pairs_of,
-)
+from tuneoff.judge.answers.answer import Question
+from tuneoff.judge.answers.judging import BOTH_FAILED
+from tuneoff.judge.answers.judging import pair as by_seed
 from tuneoff.judge.controls.same_configuration import (
     Equality,
     SameConfiguration,
@@ -33,12 +32,17 @@ from tuneoff.judge.controls.same_configuration import (
 from tuneoff.judge.groups import Group, grouped, noise_pairs
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import EMULATED, POOL
-from tuneoff.judge.stats.equivalence import mean_interval
+from tuneoff.judge.stats.equivalence import Equivalence, EquivalenceAnswer, equivalence, mean_interval
 from tuneoff.judge.stats.location import Interval
 
 _DEFAULTS = AnalysisPart()
 Kind = Literal["algorithm", "runtime", "noise floor"]
+EXACT_UP_TO = 1000  # scores on a side; beyond, the distribution of KS is taken as asymptotic
+SAMPLER, NO_PRUNER = "random", "none"
 NOT_MODELS = (SAMPLER, *LISTED)
+QUALITY = "quality.test"
+FAILED = "a failed run is worse than any success, so there is no mean"
+FEWEST_SCORES, FEWEST_SEEDS = 4, 2  # of a side; with fewer no difference at all could show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,3 +147,170 @@ def _effect(kind: Kind, group: Group, other: Group, names: tuple[str, str], metr
     paired = differences(group, other, metric)
     mean = mean_interval(paired.values, confidence, paired.scale) if paired.lacking is None else None
     return replace(bare, interval=mean, reason=paired.lacking, failures=paired.failures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KolmogorovSmirnov:
+    """Two samples compared by their distribution: the greatest distance, its p-value, and both sizes."""
+
+    distance: float
+    p: float
+    n: int
+    m: int
+
+
+def kolmogorov_smirnov(sample: Sequence[float], other: Sequence[float]) -> KolmogorovSmirnov:
+    """Compare two samples, two-sided. Equal values within a sample make the p-value too great, never too small."""
+    from scipy import stats
+
+    method = "exact" if max(len(sample), len(other)) <= EXACT_UP_TO else "asymp"
+    with warnings.catch_warnings():  # scipy takes the asymptotic distribution where the exact one overflows, and warns
+        warnings.simplefilter("ignore", RuntimeWarning)
+        result = stats.ks_2samp(sample, other, alternative="two-sided", method=method)
+    return KolmogorovSmirnov(distance=float(result.statistic), p=float(result.pvalue), n=len(sample), m=len(other))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values adjusted for their family, in the same order.
+
+    Source: S. Holm, Scand. J. Statist. 6 (1979) 65.
+    """
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    adjusted = [1.0] * len(p_values)
+    greatest = 0.0
+    for rank, index in enumerate(order):
+        greatest = max(greatest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = greatest
+    return adjusted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """One − other of a metric by seed, in its unit, and the greatest size of what was subtracted.
+
+    `failures`: runs of the two that failed. `lacking`: why nothing can be said of the mean.
+    """
+
+    values: tuple[float, ...]
+    scale: float
+    failures: tuple[int, int]
+    lacking: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreComparison:
+    """Pooled scores of completed trials compared by KS; `adjusted` is Holm's, over all pairs of adapters in the matrix."""
+
+    test: KolmogorovSmirnov
+    adjusted: float | None = None  # None: an A/A pair, which is in no family
+    differs: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPair:
+    """Two entries in one setting, over the seeds that both have done. What could not be tested is None, with the reason."""
+
+    setting: str
+    one: str
+    other: str
+    seeds: int
+    is_noise: bool = False  # A/A: the same entry twice
+    scores: ScoreComparison | None = None
+    no_scores: str | None = None
+    quality: Equivalence | None = None  # one − other
+    no_quality: str | None = None
+    failures: tuple[int, int]
+    margin: Margin
+
+
+def pairs_of(all_settings: Sequence[Setting], analysis: Mapping[str, Any], alpha: float) -> list[EntryPair]:
+    """Return every pair of adapters, then every A/A pair, of the settings with `sampler: random`, no pruner and two entries.
+
+    With a pruner the frameworks' own rules decide which trials complete: that is another algorithm in each.
+    """
+    pairs: list[EntryPair] = []
+    noise: list[EntryPair] = []
+    for groups in all_settings:
+        is_same = (groups[0].scope.sampler, groups[0].scope.pruner) == (SAMPLER, NO_PRUNER)
+        if not is_same or sum(not group.emulated for group in groups) < 2:
+            continue
+        firsts = [group for group in groups if not group.emulated and group.replicate == 0]
+        margin = quality_margin(analysis, firsts[0].spec.experiment.workload)
+        pairs += [_pair(*pair, margin, alpha) for pair in combinations(firsts, 2)]
+        noise += [_pair(*pair, margin, alpha, is_noise=True) for pair in noise_pairs(groups)]
+    return [*_adjusted(pairs, alpha), *noise]
+
+
+def differences(group: Group, other: Group, metric: str) -> Differences:
+    """Return group − other of a metric by seed. A seed in which one failed leaves no mean; in which both did, nothing."""
+    question = Question(name="", metric=metric, unit="", better="max", scale="difference", margin=None, margin_text="")
+    paired = by_seed(group, other, question)
+    values = tuple(row.difference for row in paired.usable if row.difference is not None and row.reason != BOTH_FAILED)
+    lacking = paired.excluded
+    if any(map(math.isinf, values)):
+        lacking = FAILED
+    elif len(values) < FEWEST_SEEDS:
+        lacking = lacking or f"{metric} in both of {len(values)} seeds, fewer than {FEWEST_SEEDS}"
+    return Differences(values=values, scale=paired.scale, failures=paired.failures, lacking=lacking)
+
+
+def differing_pairs(pairs: Sequence[EntryPair]) -> list[EntryPair]:
+    """Return the pairs of adapters whose selected quality differs by more than the margin: the interval is outside of it."""
+    return [
+        pair
+        for pair in pairs
+        if not pair.is_noise and pair.quality is not None and pair.quality.verdict is EquivalenceAnswer.DIFFERENT
+    ]
+
+
+def _pair(group: Group, other: Group, margin: Margin, alpha: float, *, is_noise: bool = False) -> EntryPair:
+    seeds = sorted(set(group.done) & set(other.done))
+    ours, theirs = (list(_scores(side, seeds)) for side in (group, other))
+    scores, no_scores = None, None
+    if min(len(ours), len(theirs)) < FEWEST_SCORES:
+        no_scores = f"{len(ours)} and {len(theirs)} completed trials in common seeds, fewer than {FEWEST_SCORES}"
+    else:
+        scores = ScoreComparison(test=kolmogorov_smirnov(ours, theirs))
+    paired = differences(group, other, QUALITY)
+    quality, no_quality = None, None
+    if margin.value is None:
+        no_quality = margin.source
+    elif not 0 < alpha < 0.5:
+        no_quality = f"analysis.confidence must be above 0.5 for an interval to judge by, but it is {1 - alpha:g}"
+    elif paired.lacking is not None:
+        no_quality = paired.lacking
+    else:
+        quality = equivalence(paired.values, margin.value, alpha, paired.scale)
+    return EntryPair(
+        setting=setting_text(group),
+        one=group.label,
+        other=other.label,
+        seeds=len(seeds),
+        is_noise=is_noise,
+        scores=scores,
+        no_scores=no_scores,
+        quality=quality,
+        no_quality=no_quality,
+        failures=paired.failures,
+        margin=margin,
+    )
+
+
+def _adjusted(pairs: Sequence[EntryPair], alpha: float) -> list[EntryPair]:
+    tested = [pair.scores.test.p for pair in pairs if pair.scores is not None]
+    by_order = iter(holm(tested))
+    result = []
+    for pair in pairs:
+        if pair.scores is not None:
+            adjusted = next(by_order)
+            pair = replace(pair, scores=replace(pair.scores, adjusted=adjusted, differs=adjusted < alpha))
+        result.append(pair)
+    return result
+
+
+def _scores(group: Group, seeds: Sequence[int]) -> Iterator[float]:
+    done = group.done
+    for seed in seeds:
+        for trial in done[seed].trials:
+            if trial.state == "completed" and trial.value is not None:
+                yield trial.value

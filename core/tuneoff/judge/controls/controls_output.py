@@ -10,8 +10,7 @@ from typing import Any
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted, number
 from tuneoff.base.json_values import field_values
-from tuneoff.judge.controls.compute import Controls, Effect
-from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, differing_pairs
+from tuneoff.judge.controls.compute import QUALITY, Controls, Effect, EntryPair, differing_pairs
 from tuneoff.judge.controls.same_configuration import ComparedAdapter, Difference, Equality, SameConfiguration
 from tuneoff.judge.stats.equivalence import EquivalenceAnswer
 from tuneoff.judge.stats.location import Interval

@@ -17,8 +17,7 @@ import pytest
 from tuneoff.base.findings import chosen
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
-from tuneoff.trust.check.make import make_evidence, subject_of
-from tuneoff.trust.check.run_checks import ONE_AT_A_TIME, tried_again
+from tuneoff.trust.check.make import ONE_AT_A_TIME, make_evidence, subject_of, tried_again
 
 
 class AdapterContract:

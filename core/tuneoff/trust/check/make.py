@@ -1,11 +1,15 @@
-"""Make the evidence: each run in a process of its own, two side by side where their times do not matter."""
+"""Check adapters: make the evidence, judge it, and try once more what failed at a time limit: the machine may have been busy.
+
+Each run is made in a process of its own, two side by side where their times do not matter.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +17,18 @@ from typing import Any
 import msgspec
 
 from tuneoff import registry
-from tuneoff.base.findings import Finding, failed, not_tested, out_of_reach
+from tuneoff.base.findings import Finding, Report, failed, not_tested, out_of_reach
 from tuneoff.base.format import duration_text
 from tuneoff.base.interrupting import as_ended, asked_to_end
+from tuneoff.base.packages import installed_version
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import framework_status
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.run.supervisor.guardian import Announce
-from tuneoff.trust.check import specs
+from tuneoff.measure.use import LARGEST_SHARE
+from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
+from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import (
     AdapterCheck,
     AdapterEvidence,
@@ -35,7 +41,7 @@ from tuneoff.trust.check.evidence import (
 from tuneoff.trust.check.fault_injection import wrapped_target
 from tuneoff.trust.check.footprint import own_folders
 from tuneoff.trust.check.one_run import ask_run
-from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs
+from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs, random_search
 from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
 from tuneoff.trust.space_test.verify import draw_in_process
 
@@ -46,6 +52,9 @@ HOPELESS_RUNS = 4  # where the first so many come to no trial, no other would
 _FINISHING = threading.Lock()
 
 Tell = Callable[[str], None]
+ONE_AT_A_TIME = 1  # runs of the second try
+AGAIN = "again"  # the folder of runs that are made a second time
+SHOWN = ("framework", "runs", "seconds")  # values of a report, on a page
 
 
 def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any] | None = None) -> Subject:
@@ -68,7 +77,7 @@ def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any
     status = framework_status(name, capabilities)
     if status.state != "ready":
         raise MissingPackageError(status.text)
-    reason = SkipCheck().reason(run_spec(subject, CheckRun(name="plain", experiment=specs.drawn(8))), adapter)
+    reason = SkipCheck().reason(run_spec(subject, CheckRun(name="plain", experiment=random_search(8))), adapter)
     if reason is not None:
         raise UnsupportedError(reason)
     return subject
@@ -238,7 +247,7 @@ def _make(subject: Subject, run: CheckRun, folder: Path, interrupt: threading.Ev
 def _refusals(subject: Subject, folder: Path, interrupt: threading.Event) -> Refusals | Finding:
     request_folder = folder / REFUSALS
     request_folder.mkdir(parents=True)
-    spec = run_spec(subject, CheckRun(name=REFUSALS, experiment=specs.drawn(8)))
+    spec = run_spec(subject, CheckRun(name=REFUSALS, experiment=random_search(8)))
     answer = ask_run(interrupt, "tuneoff.trust.check.refusals", request_folder, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
     if isinstance(answer, str):
         return not_tested(f"nothing could be asked: {answer}")
@@ -248,7 +257,7 @@ def _refusals(subject: Subject, folder: Path, interrupt: threading.Event) -> Ref
 def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: Announce) -> DrawnConfigurations | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
     tell(f"drawing {DRAW_COUNT} configurations")
-    spec = run_spec(subject, CheckRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
+    spec = run_spec(subject, CheckRun(name=DRAWS, experiment=random_search(DRAW_COUNT)))
     way_out = f"let it give {DRAW_COUNT} in that time"
     answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce, interrupt.is_set)
     if answer.state == NOT_OFFERED:
@@ -270,3 +279,79 @@ def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:
     if record is None or planned.plant is not None or any(trial.used_ticket for trial in record.trials):
         return None
     return not_tested(f"run {planned.name} came to no trial; it is {record.status}: {record.reason}")
+
+
+def check_adapter(
+    subject: Subject, checks: Sequence[AdapterCheck], keep: Path | None = None, tell: Callable[[str], None] = lambda text: None
+) -> Report:
+    """Make the runs that these checks read, and return what they say; what fails at a time limit is tried again, once.
+
+    `keep`: an empty folder for the runs, else they are removed.
+    """
+    started = time.monotonic()
+    with (
+        watching() as announce,
+        temporary_folder(announce, "tuneoff-check-") if keep is None else nullcontext(keep.absolute()) as folder,
+    ):
+        evidence = make_evidence(subject, checks, folder, tell, announce)
+
+        def again(late: Sequence[AdapterCheck]) -> AdapterEvidence:
+            tell(f"trying again: {', '.join(check.id for check in late)}")
+            return make_evidence(subject, late, folder / AGAIN, tell, announce, ONE_AT_A_TIME)
+
+        findings = tried_again(checks, evidence, again)
+    seconds, runs, package = time.monotonic() - started, len(evidence.runs), subject.capabilities.package
+    framework = (
+        f"{subject.capabilities.framework} {installed_version(package) or 'of unknown version'}" if package else "no framework"
+    )
+    return Report(
+        label=subject.label,
+        findings=findings,
+        check_count=len(CHECKS),
+        about=f"{runs} runs, {seconds:.0f} s ({framework}{', emulated' if subject.is_emulated else ''})",
+        values={
+            "adapter": subject.name,
+            "label": subject.label,
+            "platform": subject.platform,
+            "emulated": subject.is_emulated,
+            "framework": framework,
+            "runs": runs,
+            "seconds": round(seconds, 1),
+        },
+    )
+
+
+def tried_again(
+    checks: Sequence[AdapterCheck], evidence: AdapterEvidence, make: Callable[[Sequence[AdapterCheck]], AdapterEvidence]
+) -> list[Finding]:
+    """Return what each check finds; one that fails at a time limit is judged once more, on runs that `make` has made again.
+
+    The text says what was seen at both tries, and what the machine did meanwhile; also where another check failed over a run that
+    timed out while other programs kept the machine busy.
+    """
+    findings = [check.finding(evidence) for check in checks]
+    late = [
+        check for check, finding in zip(checks, findings, strict=True) if check.has_time_limit and finding.verdict == "failed"
+    ]
+    second = make(late) if late else evidence
+    for number, (check, first) in enumerate(zip(checks, findings, strict=True)):
+        if check in late:
+            again = check.finding(second)
+            before = f"the first try, {_others(evidence.some(*check.reads))}: {first.text}"
+            now = f"the second try, {_others(second.some(*check.reads))}"
+            text = f"{again.text} ({now}; {before})"
+            if again.is_good:
+                text = f"{again.text + '; ' if again.text else ''}{now}, passed; {before}"
+            findings[number] = replace(first, verdict="passed" if again.is_good else "failed", text=text)
+        elif not first.is_good and not check.has_time_limit:
+            timed_out = [run for run in evidence.some(*check.reads) if run.stored is not None and run.stored.status == "timeout"]
+            if max((run.others_percent or 0.0 for run in timed_out), default=0.0) > LARGEST_SHARE:
+                busy = f"a run timed out while the machine was busy ({_others(timed_out)}): free it, and check again"
+                findings[number] = replace(first, text=f"{first.text}; {busy}")
+    return findings
+
+
+def _others(runs: Iterable[FinishedRun]) -> str:
+    """Return what other programs used during that of some runs in which they used the most."""
+    shares = [run.others_percent for run in runs if run.others_percent is not None]
+    return f"other programs used {max(shares):.0f} % of the processors" if shares else "what the machine did is not known"

@@ -18,9 +18,9 @@ from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy, run_spec_from_json
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.run.child import answer_request
-from tuneoff.trust.check import specs
 from tuneoff.trust.check.evidence import Refusals, RequestAnswer
 from tuneoff.trust.check.footprint import Footprint, left_since
+from tuneoff.trust.check.planned_runs import EPOCHS, NUMBERS, listed, random_search, scripted, sound
 
 UNKNOWN = "conformance_unknown"
 REFUSED, ACCEPTED, BROKEN = "refused", "accepted", "broken"
@@ -52,17 +52,17 @@ def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[RequestAnswer]:
 
 def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]:
     """Yield an experiment for each sampler and pruner that is offered, with default options, in a space that fits all."""
-    experiment = replace(specs.drawn(8), search_space=specs.NUMBERS)
+    experiment = replace(random_search(8), search_space=NUMBERS)
     samplers = offered(capabilities.samplers)
     for name in samplers:
-        fitting = specs.listed(specs.sound(8)) if name == "fixed" else replace(experiment, sampler=Strategy(name=name))
+        fitting = listed(sound(8)) if name == "fixed" else replace(experiment, sampler=Strategy(name=name))
         yield f"declared sampler {name!r}", fitting
     for name in offered(capabilities.pruners):
         if name != "scripted":
-            pruner = check_pruner(Strategy(name=name), specs.EPOCHS, more_names=(name,))
+            pruner = check_pruner(Strategy(name=name), EPOCHS, more_names=(name,))
             yield f"declared pruner {name!r}", replace(experiment, pruner=pruner)
         elif "fixed" in samplers:
-            yield f"declared pruner {name!r}", specs.scripted()
+            yield f"declared pruner {name!r}", scripted()
 
 
 def _requests(spec: RunSpec, capabilities: Capabilities) -> Iterator[tuple[str, str, RunSpec]]:

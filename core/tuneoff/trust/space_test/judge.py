@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tuneoff.base.findings import Finding
 from tuneoff.base.space import Dimension, SearchSpace, describe
-from tuneoff.trust.space_test.mapping import WHOLE
+from tuneoff.trust.space_test.draw import WHOLE
 from tuneoff.trust.space_test.statistics import (
     FALSE_DISCOVERY_RATE,
     Test,

@@ -12,8 +12,7 @@ from tuneoff.base.space import describe
 from tuneoff.errors import NOT_KNOWN
 from tuneoff.trust.space_test.judge import SpaceJudgement, SpaceVerdict
 from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE, Kind, Test
-from tuneoff.trust.space_test.targets import SpaceTarget
-from tuneoff.trust.space_test.verify import Outcome
+from tuneoff.trust.space_test.verify import Outcome, SpaceTarget
 
 HEADER = ("adapter", "dimension", "range", "outside", "distribution", "ends", "pairs", "mapping", "verdict")
 _NOT_TESTED = "-"

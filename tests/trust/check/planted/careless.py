@@ -14,8 +14,8 @@ from trust.check.planted.recording import rewrite, whole_events, worker_files
 from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import trial_process
+from tuneoff.trust.check.planned_runs import CHOICES
 from tuneoff.trust.check.probe_workload import ProbeEnd, ProbeWithoutState
-from tuneoff.trust.check.specs import CHOICES
 from tuneoff_adapters.serial import SerialAdapter
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tuneoff.trust.check.checks import (
     best,
     budget,
-    careless,
     ending,
     failures,
     records,
@@ -26,7 +25,6 @@ _FAMILIES = (
     best.CHECKS,
     budget.STOPS,
     failures.CHECKS,
-    careless.CHECKS,
     seeds.CHECKS,
     workers.CHECKS,
     ending.CHECKS,

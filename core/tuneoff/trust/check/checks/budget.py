@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tuneoff.base.findings import Finding, check, judged
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
+from tuneoff.trust.check.planned_runs import WALL_CLOCK_SECONDS
 from tuneoff.trust.check.probe_workload import early_end
-from tuneoff.trust.check.specs import WALL_CLOCK_SECONDS
 
 READ = ("honest-max", "honest-min", "random-1-workers-1", "random-2-workers-1")
 LATE_SECONDS = 15.0  # the end of the trials that were running, and of their processes

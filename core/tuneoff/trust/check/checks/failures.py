@@ -1,12 +1,18 @@
-"""Failed trials and retries."""
+"""Failed trials and retries; and careless trainings: each has the process, configuration and end that it would have alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from tuneoff.base.findings import Finding, check, judged, not_applicable
+from tuneoff.base.findings import Finding, check, judged, not_applicable, not_tested, out_of_reach
+from tuneoff.base.identity import canonical_json, configuration_digest
+from tuneoff.record.events import schema
 from tuneoff.record.run_record import TrialRecord
+from tuneoff.trust.check.checks.records import BROKEN
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
+from tuneoff.trust.check.planned_runs import CHOICES
 
 FAULTY, RETRIED = "faulty", "retried"
 
@@ -21,6 +27,10 @@ EXPECTED: Mapping[str, tuple[str, tuple[str, ...]]] = {  # a part of the cause, 
     "kill": ("", ("infrastructure",)),
 }
 """Faults that the adapter itself has to meet; time and memory are the matter of limits.*."""
+RUN = "careless"
+PROGRAM = ["probe_workload.py"]  # what `sys.argv` is under `python probe_workload.py`
+BY_WORKLOAD = ("workload",)
+ENDS = {"raise-base": ("planted end", BY_WORKLOAD), "kill-self": ("its own code ended its process", BY_WORKLOAD)}
 
 
 def trials_by_act(run: FinishedRun) -> dict[str, list[TrialRecord]]:
@@ -134,4 +144,134 @@ def _workload_never(evidence: AdapterEvidence) -> Finding:
     )
 
 
-CHECKS = (_recorded, _intact, _infrastructure, _at_most, _workload_never)
+def _starts(run: FinishedRun) -> Sequence[Mapping[str, Any]]:
+    """Return what each training found at its start."""
+    return [note for note in run.notes if note["what"] == "start" and note["t"] < run.trials_ended_ns]
+
+
+def _judged(evidence: AdapterEvidence, problems: Iterator[str]) -> Finding:
+    """Return what the notes of trials tell; nothing where they ran on another machine."""
+    if not _starts(evidence.runs[RUN]):
+        return out_of_reach("trials run on another machine, where their process cannot be seen")
+    return judged(dict.fromkeys(problems))
+
+
+@check(
+    "process.fresh",
+    rule="each trial finds arguments, folder, umask, signal handlers, locale, start method and environment as the first one did",
+    reason="what one training changes of its process may not change the next one, in no framework",
+    way_out="run each trial by run_trial, in the main thread of its process",
+    reads=(RUN,),
+)
+def _fresh(evidence: AdapterEvidence) -> Finding:
+    starts = _starts(evidence.runs[RUN])
+    expected = {**starts[0]["process"], "arguments": PROGRAM} if starts else {}
+    values = ((name, value) for start in starts for name, value in start["process"].items())
+    return _judged(
+        evidence,
+        (f"a trial found {name} {value!r}, not {expected[name]!r}" for name, value in values if value != expected[name]),
+    )
+
+
+@check(
+    "process.children",
+    rule="a training may start processes",
+    reason="a DataLoader with workers, and every Pool, is such a training",
+    way_out="let no process that runs trials be a daemon of multiprocessing",
+    reads=(RUN,),
+)
+def _children(evidence: AdapterEvidence) -> Finding:
+    starts = _starts(evidence.runs[RUN])
+    return _judged(evidence, (f"a training could start no process: {start['child']}" for start in starts if start["child"]))
+
+
+@check(
+    "configurations.own",
+    rule="a training that changes its configuration changes no other one",
+    reason="a list that grows from trial to trial is another search",
+    way_out="hand each trial a copy, and run it by run_trial, which makes one",
+    reads=(RUN,),
+)
+def _own(evidence: AdapterEvidence) -> Finding:
+    run = evidence.runs[RUN]
+    choices = run.experiment.search_space.dimensions["layers"].choices  # type: ignore[union-attr]
+    values = [start["configuration"].get("layers") for start in _starts(run)]
+    values += [event.configuration.get("layers") for event in run.of(schema.TrialSubmitted)]
+    return judged(dict.fromkeys(f"a trial has layers {value}, which no choice is" for value in values if value not in choices))
+
+
+@check(
+    "configurations.choices",
+    rule='choices of equal value are told apart by their type: 1, 1.0, true, "1"',
+    reason="True as a 1, or as a text, trains another model",
+    way_out="translate the space by SpaceTranslation, or look choices up by their place, never by ==",
+    reads=(RUN,),
+)
+def _choices(evidence: AdapterEvidence) -> Finding:
+    run = evidence.runs[RUN]
+    submitted = [event.configuration for event in run.of(schema.TrialSubmitted) if event.attempt == 1]
+    count = Counter(canonical_json(configuration["choice"]) for configuration in submitted)
+    if run.experiment.sampler.name != "fixed":
+        odd = count.keys() - {canonical_json(choice) for choice in CHOICES}
+        return judged(f"a trial has choice {text}, which no choice is" for text in sorted(odd))
+    listed = {configuration_digest(configuration): configuration for configuration in run.experiment.configurations}
+    wanted = Counter(canonical_json(configuration["choice"]) for configuration in listed.values())
+    return judged(
+        f"choice {text} was given to {wanted[text]} trials, but {count[text]} had it"
+        for text in sorted(wanted | count)
+        if wanted[text] != count[text]
+    )
+
+
+@run_check(
+    "failures.any-end",
+    rule="an exception of any class, and a signal of the training's own code, is a failure of that trial and charged to it",
+    reason="SystemExit in a training is not a death of the framework, and must not cost a worker or a retry",
+    way_out="run each trial by run_trial; where its process died ask tuneoff.run.trial.faults.Retries for the cause",
+    reads=(RUN,),
+)
+def _any_end(run: FinishedRun) -> Iterator[str]:
+    yield from wrong_ends(run, ENDS)
+    for act in ENDS:
+        for trial in trials_by_act(run).get(act, ()):
+            if len(trial.attempts) > 1:
+                yield f"the trial that had to fail ({act}) was tried {len(trial.attempts)} times"
+
+
+@run_check(
+    "failures.no-number",
+    rule="a value that is not a number fails its trial, and the cause names the type",
+    reason="a text that is taken for a number, or compared as a text, ranks trials wrongly",
+    way_out="take values only from `report`, which has checked them",
+    reads=(RUN,),
+)
+def _no_number(run: FinishedRun) -> Iterator[str]:
+    yield from wrong_ends(run, {"text": ("str", BY_WORKLOAD)})
+
+
+@check(
+    "records.any-output",
+    rule="whatever a training prints, all its epochs are in the record, and nothing else is",
+    reason="a progress bar or a line like an event may neither hide a result nor make one",
+    way_out="take events from the files that run_trial writes, never from what a trial printed",
+    reads=(RUN,),
+)
+def _output(evidence: AdapterEvidence) -> Finding:
+    run = evidence.runs[RUN]
+    sound = trials_by_act(run).get("sound", [])
+    if not sound:
+        return not_tested("no sound trial ran")
+    problems = [f"{flag.text} (flag {flag.name})" for flag in run.record.flags if flag.name in BROKEN]
+    planned = list(range(1, run.experiment.budget.epochs_per_trial + 1))
+    for trial in sound:
+        trained = [epoch.epoch for epoch in trial.attempts[-1].epochs]
+        if trial.state != "completed" or trained != planned:
+            text = f"trial {trial.trial} is {trial.state} with epochs {trained}, but {planned} were trained: {trial.cause}"
+            problems.append(text)
+    return judged(problems)
+
+
+CHECKS = (
+    *(_recorded, _intact, _infrastructure, _at_most, _workload_never),
+    *(_fresh, _children, _own, _choices, _any_end, _no_number, _output),
+)

@@ -9,7 +9,7 @@ from tuneoff.base.findings import Finding, check, judged, out_of_reach
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.trust.check.checks.failures import trials_by_act
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
-from tuneoff.trust.check.specs import SILENCE_SECONDS, TRIAL_SECONDS
+from tuneoff.trust.check.planned_runs import SILENCE_SECONDS, TRIAL_SECONDS
 
 READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
 WORKING = ("coordinator-killed", "wall-clock", "interrupted", "scripted")  # their trials take a while
