@@ -209,6 +209,7 @@ def register(
         "adapter": [plugin(name, f"fake_plugins:{target}") for name, target in ADAPTERS.items()] + list(more),
         "workload": [plugin(name, f"fake_plugins:{target}") for name, target in WORKLOADS.items()] + list(workloads),
         "power_meter": list(meters),
+        "platform": list(registry.scan("platform")),
         "command": list(registry.scan("command")),
     }
 

@@ -14,40 +14,31 @@ from tuneoff.experiment.strategies import draws, listed_configurations
 from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.run_trial import TrialOutcome
-from tuneoff_adapters.kubernetes.options import JOBS, KUBERNETES
-from tuneoff_adapters.kubernetes.platform import OnClusters, on_clusters
-from tuneoff_adapters.slurm.platform import OnSlurm, on_slurm
-
-_LOCAL = Capabilities(
-    framework="none",
-    samplers={
-        "random": Offer(implementation="tuneoff.experiment.strategies.draws"),
-        "grid": Offer(implementation="tuneoff.experiment.strategies.grid_order"),
-        "fixed": Offer(implementation="tuneoff.experiment.strategies.listed_configurations"),
-        "default": Offer(implementation="tuneoff.experiment.strategies.draws", same_as="random"),
-    },
-    pruners={
-        "none": Offer(implementation="none"),
-        "scripted": Offer(implementation="tuneoff.run.trial.pool_worker.work"),
-    },
-    retry=Support.YES,
-    reports="none",
-    changed_defaults=(
-        "a pool of tuneoff: processes that live as long as the run, have the workload's `preload` imported before their first "
-        "trial and are sent one trial after another over a pipe (a plain pool in Python: concurrent.futures.ProcessPoolExecutor)",
-    ),
-)
 
 
-class SerialAdapter(OnSlurm, OnClusters, PoolAdapter):
-    """A plain pool of workers, here, in pods or in jobs of SLURM: core's own random, grid or fixed order."""
+class SerialAdapter(PoolAdapter):
+    """A plain pool of workers on any platform: core's own random, grid or fixed order."""
 
-    capabilities: ClassVar[Capabilities] = on_clusters(
-        on_slurm(_LOCAL),
-        (KUBERNETES, JOBS),
-        notes=("the same on a cluster with Katib tells Katib's own share of a trial's cost",),
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        framework="none",
+        samplers={
+            "random": Offer(implementation="tuneoff.experiment.strategies.draws"),
+            "grid": Offer(implementation="tuneoff.experiment.strategies.grid_order"),
+            "fixed": Offer(implementation="tuneoff.experiment.strategies.listed_configurations"),
+            "default": Offer(implementation="tuneoff.experiment.strategies.draws", same_as="random"),
+        },
+        pruners={
+            "none": Offer(implementation="none"),
+            "scripted": Offer(implementation="tuneoff.run.trial.pool_worker.work"),
+        },
+        retry=Support.YES,
+        reports="none",
+        changed_defaults=(
+            "a pool of tuneoff: processes that live as long as the run, have the workload's `preload` imported before their "
+            "first trial and are sent one trial after another over a pipe (a plain pool in Python: "
+            "concurrent.futures.ProcessPoolExecutor)",
+        ),
     )
-    local_options: ClassVar[frozenset[str]] = OnSlurm.local_options | OnClusters.local_options
     fault_tools: ClassVar[str] = "tuneoff_faults.frameworks:SERIAL"
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:

@@ -75,6 +75,21 @@ class Adapter(ABC):
         self.context = context
 
     @classmethod
+    def platforms(cls) -> tuple[str, ...]:
+        """Return the names of the platforms that it runs on, the default first."""
+        return cls.capabilities.platforms
+
+    @classmethod
+    def capabilities_on(cls, platform: str) -> Capabilities:
+        """Return the capabilities on a platform."""
+        return cls.capabilities
+
+    @classmethod
+    def local_options_on(cls, platform: str) -> frozenset[str]:
+        """Return the names of options on a platform that do not define the run."""
+        return cls.local_options
+
+    @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
         """Return why this run cannot be served exactly (beyond the capabilities), or None. Called by `plan`; imports nothing.
 
@@ -95,7 +110,7 @@ class Adapter(ABC):
     @classmethod
     def strategies(cls, spec: RunSpec) -> dict[str, str]:
         """Return the framework's classes that serve `sampler` and `pruner`, for the record."""
-        capabilities = cls.capabilities.on(spec.platform)
+        capabilities = cls.capabilities_on(spec.platform)
         samplers, pruners = capabilities.samplers, capabilities.pruners
         return {
             "sampler": samplers[spec.experiment.sampler.name].implementation,
@@ -105,7 +120,7 @@ class Adapter(ABC):
     @classmethod
     def changed_defaults(cls, spec: RunSpec) -> tuple[str, ...]:
         """Return what a run's adapter sets otherwise than a user of the framework finds it, for the record and below figures."""
-        return cls.capabilities.on(spec.platform).changed_defaults
+        return cls.capabilities_on(spec.platform).changed_defaults
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         """Yield `count` configurations from the framework's own sampler, in core's form, and run none of them.

@@ -32,7 +32,7 @@ from tuneoff.run.pool_adapter import WORK, PoolAdapter
 from tuneoff.run.trial.run_trial import Decision
 
 if TYPE_CHECKING:
-    from tuneoff.experiment.spec import ExperimentSpec
+    from tuneoff.experiment.spec import ExperimentSpec, RunSpec
     from tuneoff.run.pool_adapter import Proposal, Task
     from tuneoff.run.trial.run_trial import TrialOutcome
 
@@ -55,7 +55,7 @@ _SUPPLIED = "asked and told in one process; a pool of long-lived processes, whic
 _CORES = {  # a subclass that gave one of these to something else would be called in core's place
     *("collect_results", "context", "decide", "draw", "ended", "experiment", "framework_id", "is_deciding", "minimize"),
     *("propose", "run_trials", "seed", "_answered", "_budget", "_bury", "_dispatch", "_is_over", "_pool", "_proposals"),
-    "_retries",
+    *("_is_told_all", "_retries"),
 }
 
 
@@ -145,10 +145,21 @@ class AskTellAdapter(PoolAdapter):
 
     # what core does with it
 
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        if cls._is_told_all(spec) and not cls.capabilities_on(spec.platform).long_lived_workers:
+            return (
+                f"a process per trial is told no decisions, so platform {spec.platform!r} cannot serve a pruner; use pruner none"
+            )
+        return super().refuse(spec)
+
     @property
     def is_deciding(self) -> bool:
-        is_told_all = self.context.spec.reports == "every_epoch" and _overrides(type(self), "report")
-        return is_told_all and self.experiment.pruner.name != "scripted"
+        return self._is_told_all(self.context.spec)
+
+    @classmethod
+    def _is_told_all(cls, spec: RunSpec) -> bool:
+        return spec.reports == "every_epoch" and _overrides(cls, "report") and spec.experiment.pruner.name != "scripted"
 
     def framework_id(self, trial_id: str) -> str:
         return str(self.__handles[trial_id])

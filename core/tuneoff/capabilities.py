@@ -15,6 +15,7 @@ from tuneoff.base.numbers import exact_text
 from tuneoff.base.packages import installed_version, module_exists, release
 from tuneoff.errors import MissingPackageError, PluginError
 
+LOCAL = "local"  # the only platform that everybody has
 Reports = Literal["none", "at_end", "every_epoch"]  # of a trial, to the framework; at its end: of its best epoch
 State = Literal["ready", "missing", "too old", "too new", "broken"]
 
@@ -90,8 +91,8 @@ class Capabilities:
     memory and CPU time where core does not; on an emulated platform the latter limits nothing. `reports`: which epochs of a
     trial the framework's documents have it told where nothing stops trials: none, the best one when the trial ends, or every
     one; with a pruner it is told of every one. `changed_defaults`: what the adapter sets or supplies otherwise than a user of
-    the framework finds it, where that moves a figure; stands beside the figures. `elsewhere`: what another one of the platforms
-    has in place of all this.
+    the framework finds it, where that moves a figure; stands beside the figures. What is otherwise on one of the platforms,
+    `Adapter.capabilities_on` says.
     """
 
     framework: str
@@ -100,7 +101,7 @@ class Capabilities:
     minimum_version: str = ""
     below_version: str = ""
     install: str = ""  # what pip installs, e.g. "my-library>=1.2"; "": `package`
-    platforms: tuple[str, ...] = ("local",)
+    platforms: tuple[str, ...] = (LOCAL,)
     emulated_platforms: tuple[str, ...] = ()
     samplers: Mapping[str, Offer] = field(default_factory=dict)
     pruners: Mapping[str, Offer] = field(default_factory=dict)
@@ -113,11 +114,6 @@ class Capabilities:
     cpu_limiter: str = ""  # e.g. "container"; "": core, as `workers.cpu_limit` asks
     changed_defaults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    elsewhere: Mapping[str, Capabilities] = field(default_factory=dict)
-
-    def on(self, platform: str) -> Capabilities:
-        """Return what can be done on a platform."""
-        return self.elsewhere.get(platform, self)
 
     def reports_with(self, pruner: str, wanted: Reports = "none") -> Reports:
         """Return of which epochs the framework is told under a pruner of this name.

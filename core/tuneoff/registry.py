@@ -27,9 +27,10 @@ from tuneoff.workload import Workload, as_workload
 
 if TYPE_CHECKING:
     from tuneoff.meter import PowerMeter
+    from tuneoff.platform import Platform
 
 _EXIT = os._exit
-Kind = Literal["adapter", "workload", "power_meter", "command"]
+Kind = Literal["adapter", "workload", "platform", "power_meter", "command"]
 AdapterClass = type[Adapter]  # what an entry point of `tuneoff.adapters` names
 
 
@@ -52,7 +53,15 @@ class AdapterListing:
     text: str = ""  # for any state but `ready`: rule, value, way out
     framework: str = ""
     framework_version: str = ""
-    capabilities: Capabilities | None = None  # None: the plugin itself is broken
+    adapter: AdapterClass | None = None  # None: the plugin itself is broken
+
+    @property
+    def capabilities(self) -> Capabilities | None:
+        return None if self.adapter is None else self.adapter.capabilities
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        return () if self.adapter is None else self.adapter.platforms()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +71,15 @@ class WorkloadListing:
     plugin: Plugin
     text: str = ""
     workload: type[Workload] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformListing:
+    """One line of `tuneoff list platforms`; `text` says what is missing for it here, or wrong with a broken plugin."""
+
+    plugin: Plugin
+    text: str = ""
+    platform: type[Platform] | None = None
 
 
 @functools.cache
@@ -166,6 +184,28 @@ def workload_class(name: str) -> type[Workload]:
     return loaded
 
 
+def platform_class(name: str) -> type[Platform]:
+    """Return the platform of that name.
+
+    Raises: as `power_meter_class`.
+    """
+    from tuneoff.platform import Platform
+
+    return _load("platform", find("platform", name), Platform)
+
+
+def list_platforms() -> list[PlatformListing]:
+    """Return every installed platform; a broken one is a line, not an error."""
+    listings = []
+    for plugin in scan("platform"):
+        try:
+            platform = platform_class(plugin.name)
+            listings.append(PlatformListing(plugin=plugin, text=platform.missing() or "", platform=platform))
+        except PluginError as error:
+            listings.append(PlatformListing(plugin=plugin, text=str(error)))
+    return listings
+
+
 def power_meter_class(name: str) -> type[PowerMeter]:
     """Return what opens the power meter of that name, or at "module:Class".
 
@@ -198,19 +238,19 @@ def list_adapters(names: Sequence[str] = ()) -> list[AdapterListing]:
     listings = []
     for plugin in _plugins("adapter", names):
         try:
-            capabilities = adapter_class(plugin.name).capabilities
+            adapter = adapter_class(plugin.name)
         except PluginError as error:
             listings.append(AdapterListing(plugin=plugin, state="broken", text=str(error)))
             continue
-        status = framework_status(plugin.name, capabilities)
+        status = framework_status(plugin.name, adapter.capabilities)
         listings.append(
             AdapterListing(
                 plugin=plugin,
                 state=status.state,
                 text=status.text,
-                framework=capabilities.framework,
+                framework=adapter.capabilities.framework,
                 framework_version=status.version,
-                capabilities=capabilities,
+                adapter=adapter,
             )
         )
     return listings

@@ -10,13 +10,14 @@ from typing import Any
 
 from builders.made_results import ANALYSIS
 from builders.made_runs import made_run, made_spec, planned_run, results_of
+from tuneoff.adapter import Adapter
 from tuneoff.capabilities import Capabilities, Offer, State, Support
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.results import Results
 from tuneoff.record.run_record import RunRecord
-from tuneoff.registry import AdapterListing, Plugin
+from tuneoff.registry import AdapterClass, AdapterListing, Plugin
 
 FILE = "made.yaml"
 SEEDS = tuple(range(10))
@@ -85,4 +86,5 @@ def listing(name: str, *, state: State = "ready", text: str = "", **declared: An
     offers = {"samplers": {"random": Offer()}, "pruners": {"none": Offer()}, "retry": Support.YES}
     capabilities = Capabilities(framework=name.title(), install=f"{name}-library", **{**offers, **declared})
     plugin = Plugin(name=name, target=f"{name}:Adapter")
-    return AdapterListing(plugin=plugin, state=state, text=text, framework=name.title(), capabilities=capabilities)
+    adapter: AdapterClass = type(name, (Adapter,), {"capabilities": capabilities})
+    return AdapterListing(plugin=plugin, state=state, text=text, framework=name.title(), adapter=adapter)

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tuneoff.adapter import Best
+from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, import_framework
+from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import LISTED
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, katib_options
-from tuneoff_adapters.kubernetes.adapter import ClusterAdapter
-from tuneoff_adapters.kubernetes.options import TIMES
+from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS, TIMES
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.time_limits import REMOVAL_SHARE
 
@@ -31,14 +31,17 @@ DRAIN_SECONDS = 1.0  # for what trials that have ended still have to say, before
 STARTING_SECONDS = 1.1  # of un-deploy's own limit, before the removal: the process, or the drain
 
 
-class KatibAdapter(ClusterAdapter):
+class KatibAdapter(Adapter):
     """Drives Katib through its SDK: one Experiment in a namespace of its own, one pod per trial."""
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
     fault_tools: ClassVar[str] = "tuneoff_faults.frameworks:KATIB"
     doctor: ClassVar[str | None] = "tuneoff_adapters.katib.doctor:checks"
+    local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
     foreign_options: ClassVar[frozenset[str]] = frozenset(TIMES)
-    _follower: Follower | None = None
+    logs: ClassVar[tuple[str, ...]] = ("pods/*.log",)
+    _connection: Connection | None = None
+    _follower: Follower | None = None  # a fresh process has none: what is left are the cluster's objects
 
     def __init__(self, context: RunContext) -> None:
         super().__init__(context)
@@ -73,6 +76,7 @@ class KatibAdapter(ClusterAdapter):
         from tuneoff_adapters.katib.checks import check_client, katib_needs
         from tuneoff_adapters.katib.manifest import config_map_manifest
         from tuneoff_adapters.katib.plan import katib_plan
+        from tuneoff_adapters.kubernetes.deploy import deploy_config_map
 
         spec = self.context.spec
         check_client()
@@ -81,7 +85,9 @@ class KatibAdapter(ClusterAdapter):
         if self._server is not None:
             self._server.start()
         needs = katib_needs(katib_options(spec), is_listed=spec.experiment.sampler.name in LISTED)
-        self._deploy_config_map(plan, needs, True, lambda: config_map_manifest(plan))
+        self._connection, _ = deploy_config_map(
+            self.context, self._connect, plan, needs, lambda: config_map_manifest(plan), self._outside, has_experiment=True
+        )
 
     def setup(self) -> None:
         """Submit the Experiment; ends when Katib has made its first trial."""
@@ -119,6 +125,13 @@ class KatibAdapter(ClusterAdapter):
         if result.note is not None:
             self.context.flag(NOT_COMPLETED, result.note)
         return result.best
+
+    def test(self, best: Best) -> None:
+        """Score the checkpoint that the best trial passed out through its pod's log."""
+        problem = self._follower.checkpoint_problems.get(best.trial_id) if self._follower is not None else None
+        if problem is not None:
+            raise StepError(f"the best trial {best.trial_id} cannot be tested: {problem}")
+        super().test(best)
 
     def undeploy(self) -> None:
         """Delete what was made, wait until it is gone, and end the emulated server if there is one."""

@@ -183,12 +183,17 @@ class PodPool(PodFollower[PodSlot], Pool):
         return news
 
     def close(self) -> None:
-        """Let the workers end, and follow nothing any more; who made the cluster's objects removes them."""
+        """Let the workers end, and follow nothing any more; the cluster's objects are removed by the platform."""
         for slot in self._slots.values():
             if slot.input is not None:
                 slot.input.close()
         self._sources.close()
         self._budget.close()
+        self._context.note_versions({"image_digests": self.image_digests()})
+        self._connection.close()
+
+    def checkpoint_problem(self, trial_id: str) -> str | None:
+        return self.checkpoint_problems.get(trial_id)
 
     def _make(self, index: int, line: str | None = None, task: Any = None) -> None:
         """Make the Job of a worker, or of one task."""

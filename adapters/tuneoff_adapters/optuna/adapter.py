@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, ClassVar
 from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.run.pool_adapter import WithPool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import Tickets
 from tuneoff.workload import workload_at
-from tuneoff_adapters.kubernetes.options import ClusterOptions, is_in_pods
-from tuneoff_adapters.kubernetes.platform import OnClusters
-from tuneoff_adapters.optuna.offers import CAPABILITIES
-from tuneoff_adapters.optuna.options import OptunaOptions, storage_of, storage_refusal, study_plan
+from tuneoff_adapters.optuna.offers import CAPABILITIES, IN_PODS
+from tuneoff_adapters.optuna.options import storage_of, storage_refusal, study_plan
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, StudyPlan
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna.worker_state import WorkerStateFile
 from tuneoff_adapters.optuna_samplers import flag_unused_model
-from tuneoff_adapters.slurm.platform import OnSlurm
 from tuneoff_adapters.time_limits import SETUP_SHARE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
@@ -46,23 +44,23 @@ WORK = "tuneoff_adapters.optuna.worker:work"
 MAX_FRUITLESS_DEATHS = 10  # workers in a row that died before any of them had a trial
 
 
-class OptunaAdapter(OnSlurm, OnClusters):
+class OptunaAdapter(WithPool):
     """Optuna by ask and tell in `workers.count` long-lived processes over one storage."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     fault_tools: ClassVar[str] = "tuneoff_faults.frameworks:OPTUNA"
-    local_options: ClassVar[frozenset[str]] = OnSlurm.local_options | OnClusters.local_options
-    options_kind: ClassVar[type[ClusterOptions]] = OptunaOptions
-    answer_kinds: ClassVar[Sequence[type]] = (Finished, Broken)
-    slurm_options: ClassVar[frozenset[str]] = frozenset({"storage"})
-    foreign_options: ClassVar[frozenset[str]] = OnSlurm.foreign_options | {"storage"}  # its kind: a URL is not a word
+    answers: ClassVar[tuple[type, ...]] = (Finished, Broken)
+    foreign_options: ClassVar[frozenset[str]] = WithPool.foreign_options | {"storage"}  # its kind: a URL is not a word
     _server: StorageServer | None = None  # that this run started
+
+    @classmethod
+    def capabilities_on(cls, platform: str) -> Capabilities:
+        capabilities = super().capabilities_on(platform)
+        return replace(capabilities, **IN_PODS) if cls._on(platform).run_folder == "none" else capabilities
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
         storage_of(spec.options.get("storage"))  # first: a URL with a password is an error, whatever else is wrong
-        if spec.platform in cls.capabilities.elsewhere:
-            return super().refuse(spec) or storage_refusal(spec)
         others = {name: value for name, value in spec.options.items() if name != "storage"}
         return super().refuse(replace(spec, options=others)) or storage_refusal(spec)
 
@@ -88,9 +86,6 @@ class OptunaAdapter(OnSlurm, OnClusters):
             seconds = SETUP_SHARE * self.context.spec.experiment.timeouts.deploy_seconds
             self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers, seconds)
         self._plan = self._study_plan(self._server)  # may find that the URL's $NAME is not set
-        if self._storage.is_shared and not is_in_pods(self.context.spec):
-            text = f"study tuneoff-{self.context.execution_id} in the storage of {self.context.spec.adapter}: optuna delete-study"
-            self.context.outside.write_text(text + "\n")
         preload = (
             *_PRELOAD.get(experiment.sampler.name, ()),
             *_PRELOAD.get(self._plan.storage.kind, ()),
@@ -101,6 +96,10 @@ class OptunaAdapter(OnSlurm, OnClusters):
         # a job of SLURM has the variable that holds the storage's password
         plan = replace(self._plan, storage=self._storage) if self._plan.is_on_hosts else self._plan
         self.start_pool(WORK, (plan,), preload)
+        if self._storage.is_shared:
+            name = f"tuneoff-{self.context.execution_id}"
+            with self.context.outside.open("a") as file:
+                file.write(f"study {name} in the storage of {self.context.spec.adapter}: optuna delete-study\n")
 
     @property
     def _storage(self) -> Storage:
@@ -179,9 +178,6 @@ class OptunaAdapter(OnSlurm, OnClusters):
         super().undeploy()
         if self._server is not None:
             self._server.stop()
-        elif not is_in_pods(self.context.spec) and self.context.outside.exists():
-            self.forget()
-            self.context.outside.unlink()
 
     def forget(self) -> None:
         from tuneoff_adapters.optuna.study import forget_study

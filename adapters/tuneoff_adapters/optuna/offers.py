@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff_adapters.kubernetes.options import KUBERNETES
-from tuneoff_adapters.kubernetes.platform import on_clusters
 from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, GP_POINTS, SAMPLER_OPTIONS
-from tuneoff_adapters.slurm.platform import on_slurm
 
 _NO_LOG = "no log line per trial"
 _PRELOAD = "a sampler's and a storage's imports before the first trial (default: at its first use)"
 _WORKER_SEEDS = "each worker asks by itself with its own seed: reproducible configurations only with one worker"
 
-_LOCAL = Capabilities(
+CAPABILITIES = Capabilities(
     framework="Optuna",
     package="optuna",
     module="optuna",
@@ -98,22 +98,7 @@ _LOCAL = Capabilities(
     ),
 )
 
-_ON_SLURM = on_slurm(
-    _LOCAL,
-    notes=(
-        "workers are jobs of SLURM over one storage: a journal in the results folder, or what option `storage` names by its URL",
-        *_LOCAL.notes[1:],
-    ),
-)
-CAPABILITIES = on_clusters(
-    _ON_SLURM,
-    (KUBERNETES,),
-    database=True,
-    changed_defaults=("workers are pods that tuneoff starts, and says when to ask", _PRELOAD, _NO_LOG),
-    notes=(
-        "workers are long-lived pods over one RDBStorage, in a PostgreSQL database of the user's; each asks by itself, and is "
-        "told when it may",
-        "the study is removed at the end; its name is the execution's, so brackets of hyperband differ from run to run",
-        _LOCAL.notes[-1],
-    ),
-)
+IN_PODS: Mapping[str, Any] = {  # where workers share no folder with the run
+    "database": True,
+    "changed_defaults": ("workers are pods that tuneoff starts, and says when to ask", _PRELOAD, _NO_LOG),
+}

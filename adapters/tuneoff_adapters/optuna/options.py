@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,8 @@ from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.experiment.translation import ListTranslation, translation_of
-from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions, is_in_pods
+from tuneoff.run.pool_adapter import platform_of
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
-from tuneoff_adapters.slurm import SLURM
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -35,13 +33,6 @@ _URL = re.compile(  # so narrow that SQLAlchemy, Redis and a reader find the sam
     rf"(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::(?P<port>\d{{1,5}}))?(?:/[\w.%-]*)?(?:\?{_SETTING}(?:&{_SETTING})*)?",
     re.ASCII,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptunaOptions(ClusterOptions):
-    """What can be set on platform kubernetes; on `local`, `storage` alone, which may be more than a text there."""
-
-    storage: str | None = None  # URL of a PostgreSQL database that pods and this machine reach; its $NAME is taken from here
 
 
 def storage_of(value: Any) -> Storage:
@@ -103,12 +94,14 @@ def _problem(storage: Storage) -> str | None:
 
 def storage_refusal(spec: RunSpec) -> str | None:
     """Return why a run cannot have its storage here, or None."""
-    if spec.platform != KUBERNETES:
-        storage = storage_of(spec.options.get("storage"))
-        if spec.platform == SLURM and (storage.managed or storage.kind == "sqlite" or storage.heartbeat_seconds):
+    platform, place = platform_of(spec.platform), f"platform {spec.platform!r}"
+    value = spec.options.get("storage")
+    storage = storage_of(value)
+    if platform.run_folder != "none":
+        if platform.run_folder == "shared" and (storage.managed or storage.kind == "sqlite" or storage.heartbeat_seconds):
             return (
-                "on platform 'slurm' Optuna's storage must be a journal in the shared results folder, or a server at a URL that "
-                "every node reaches, without Optuna's heartbeat (a job's end is seen by itself)"
+                f"on {place} Optuna's storage must be a journal in the shared results folder, or a server at a URL that every "
+                "host reaches, without Optuna's heartbeat (a worker's end is seen by itself)"
             )
         experiment = spec.experiment
         enqueues = experiment.sampler.name in LISTED or experiment.failures.retries > 0
@@ -118,12 +111,12 @@ def storage_refusal(spec: RunSpec) -> str | None:
 
             return server_refusal(storage.kind)
         return refusal
-    value = spec.options.get("storage")
-    storage = storage_of(value)
+    if not platform.changes.get("long_lived_workers", True):
+        return f"a worker of Optuna asks for one trial after another, but {place} has one process per trial; use another platform"
     if not isinstance(value, str) or storage.kind != "postgresql":
         return (
-            "platform 'kubernetes' of Optuna needs option `storage`: the URL of a PostgreSQL database that its pods and this "
-            f"machine reach, e.g. postgresql+psycopg://tuneoff:$PGPASSWORD@db.example/optuna, but got {value!r}"
+            f"{place} of Optuna needs option `storage`: the URL of a PostgreSQL database that its pods and this machine reach, "
+            f"e.g. postgresql+psycopg://tuneoff:$PGPASSWORD@db.example/optuna, but got {value!r}"
         )
     return _package_refusal(storage, "kubernetes")
 
@@ -170,8 +163,8 @@ def study_plan(spec: RunSpec, folder: Path, storage: Storage = JOURNAL, study_na
         # Hyperband hashes it: the same run has the same brackets
         study_name=study_name or f"tuneoff-{spec.sampler_seed}",
         storage=storage,
-        is_in_pods=is_in_pods(spec),
-        is_on_hosts=spec.platform == SLURM,
+        is_in_pods=platform_of(spec.platform).run_folder == "none",
+        is_on_hosts=platform_of(spec.platform).run_folder == "shared",
         mode=experiment.objective.mode,
         metric=experiment.objective.metric,
         epochs=experiment.budget.epochs_per_trial,

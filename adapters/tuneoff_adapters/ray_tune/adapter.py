@@ -15,7 +15,7 @@ from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, CLUSTER, OPTIONS, placement, refuse_cluster
 from tuneoff_adapters.ray_tune.config_keys import EPOCH, OBJECTIVE, TASK, cancellation
 from tuneoff_adapters.ray_tune.environment import prepare_environment
-from tuneoff_adapters.ray_tune.offers import CAPABILITIES
+from tuneoff_adapters.ray_tune.offers import CAPABILITIES, ON_CLUSTER
 from tuneoff_adapters.ray_tune.session import DeferredTermination, start_ray, stop_ray, write_record
 from tuneoff_adapters.ray_tune.submission import Submission, Submissions
 from tuneoff_adapters.time_limits import REMOVAL_SHARE
@@ -37,6 +37,10 @@ class RayTuneAdapter(Adapter):
     doctor: ClassVar[str | None] = "tuneoff_adapters.ray_tune.environment:doctor"
     local_options: ClassVar[frozenset[str]] = OPTIONS
     lost_codes: ClassVar[frozenset[int]] = frozenset({1})  # of the driver, 10 s after its GCS was lost
+
+    @classmethod
+    def capabilities_on(cls, platform: str) -> Capabilities:
+        return ON_CLUSTER if platform == CLUSTER else cls.capabilities
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:

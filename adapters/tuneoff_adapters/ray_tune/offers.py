@@ -10,7 +10,7 @@ from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, GP_POINTS, SAMPLE
 _OPTUNA = "ray.tune.search.optuna.OptunaSearch"
 _INSTALL = "tuneoff[ray]"
 
-_LOCAL = Capabilities(
+CAPABILITIES = Capabilities(
     framework="Ray Tune",
     package="ray",
     module="ray",
@@ -91,17 +91,12 @@ _LOCAL = Capabilities(
     ),
 )
 
-CAPABILITIES = replace(
-    _LOCAL,
-    elsewhere={
-        "cluster": replace(
-            _LOCAL,
-            memory_limiter="watchdog on each host",
-            notes=(
-                "Ray on `hosts` for one run, started and ended by tuneoff with a random token, or the cluster at `address`; both "
-                "listen on all addresses of their machines",
-                *_LOCAL.notes[1:],
-            ),
-        )
-    },
+ON_CLUSTER = replace(
+    CAPABILITIES,
+    memory_limiter="watchdog on each host",
+    notes=(
+        "Ray on `hosts` for one run, started and ended by tuneoff with a random token, or the cluster at `address`; both "
+        "listen on all addresses of their machines",
+        *CAPABILITIES.notes[1:],
+    ),
 )

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuneoff.base.commands import install_command
 from tuneoff.base.identity import is_finite
-from tuneoff.base.packages import missing_modules
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
@@ -81,19 +78,15 @@ def _is_flag(entry: tuple[Any, Any]) -> bool:
     return value is True or (isinstance(value, int | str) and not isinstance(value, bool) and "\n" not in str(value))
 
 
-def refuse_slurm(spec: RunSpec, others: frozenset[str] = frozenset()) -> str | None:
-    """Return why a run cannot be served by SLURM, or None. `others`: options of its framework.
+def refuse_slurm(spec: RunSpec) -> str | None:
+    """Return why a run cannot be served by SLURM, or None.
 
     Raises:
         ExperimentError: an option is unknown or has a wrong value.
     """
-    if problem := unknown_option(f"platform {SLURM!r}", spec.options, sorted(OPTIONS | others)):
+    if problem := unknown_option(f"platform {SLURM!r}", spec.options, sorted(OPTIONS)):
         raise ExperimentError(problem)
     slurm_options(spec)
-    if missing_modules(("submitit",)):
-        return f"platform {SLURM!r} needs submitit; run: {install_command('tuneoff[slurm]')}"
-    if absent := [name for name in ("sbatch", "srun", "scontrol") if shutil.which(name) is None]:
-        return f"platform {SLURM!r} needs SLURM's commands, but {absent[0]} is not here; run tuneoff where you submit jobs"
     if spec.experiment.workers.cpu_limit != "none":
         return "jobs have their processors as SLURM is configured, tuneoff limits none; remove workers.cpu_limit"
     return budget_refusal(spec)

@@ -1,16 +1,17 @@
-"""Platform `slurm` of adapters whose trials run in a pool of workers. Imports no submitit."""
+"""Platform `slurm`: a job for each worker. Imports no submitit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import shutil
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tuneoff.capabilities import Capabilities
+from tuneoff.base.commands import install_command
+from tuneoff.base.packages import missing_modules
 from tuneoff.errors import StepError
-from tuneoff.experiment.strategies import sampler_refusal
-from tuneoff_adapters.remote_pool import RemotePool
-from tuneoff_adapters.slurm import LOCAL_OPTIONS, SLURM
+from tuneoff.platform import Platform, Work
+from tuneoff_adapters.slurm import LOCAL_OPTIONS
+from tuneoff_adapters.slurm.options import OPTIONS, placement, refuse_slurm
 from tuneoff_adapters.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
@@ -18,63 +19,48 @@ if TYPE_CHECKING:
     from tuneoff.run.trial.pool import Pool
 
 
-def on_slurm(local: Capabilities, **changes: Any) -> Capabilities:
-    """Return the capabilities of an adapter whose workers may be jobs of SLURM too, where SLURM limits their memory."""
-    platforms = (*local.platforms, SLURM)
-    capabilities = replace(local, platforms=platforms, memory_limiter="SLURM, and a watchdog on each node", **changes)
-    return replace(local, platforms=platforms, elsewhere={**local.elsewhere, SLURM: capabilities})
+class SlurmPlatform(Platform):
+    """Jobs of SLURM, which limits their memory."""
 
-
-class OnSlurm(RemotePool):
-    """What an adapter with a pool does on SLURM: it has a job for each worker, and cancels what is left of them."""
-
+    options: ClassVar[frozenset[str]] = OPTIONS
     local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
-    logs: ClassVar[tuple[str, ...]] = (f"{SLURM}/*.out", "pods/*.log")  # its adapters have pods, too
-    slurm_options: ClassVar[frozenset[str]] = frozenset()  # that its framework has there besides
+    changes: ClassVar[Mapping[str, Any]] = {"memory_limiter": "SLURM, and a watchdog on each node"}
+
+    @classmethod
+    def missing(cls) -> str | None:
+        if missing_modules(("submitit",)):
+            return f"platform 'slurm' needs submitit; run: {install_command('tuneoff[slurm]')}"
+        absent = [name for name in ("sbatch", "srun", "scontrol") if shutil.which(name) is None]
+        return (
+            f"platform 'slurm' needs SLURM's commands, but {absent[0]} is not here; run tuneoff where you submit jobs"
+            if absent
+            else None
+        )
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
-        if spec.platform != SLURM:
-            return super().refuse(spec)
-        from tuneoff_adapters.slurm.options import refuse_slurm
-
-        return refuse_slurm(spec, cls.slurm_options) or sampler_refusal(spec, cls.capabilities.on(SLURM))
+        return refuse_slurm(spec)
 
     @classmethod
     def placement(cls, spec: RunSpec) -> str | None:
-        if spec.platform != SLURM:
-            return super().placement(spec)
-        from tuneoff_adapters.slurm.options import placement
-
         return placement(spec)
 
     @property
     def _job_name(self) -> str:
         return f"tuneoff-{self.context.execution_id}"
 
-    def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
+    def make_pool(self, work: Work) -> Pool:
         """Return the workers, for each of which `start` submits a job."""
-        if self.context.spec.platform != SLURM:
-            return super().make_pool(target, arguments, preload)
         from tuneoff_adapters.slurm.pool import SlurmPool
 
-        context, outside = self.context, self.context.outside
-        others = f"; {outside.read_text().strip()}" if outside.exists() else ""
-        outside.write_text(f"SLURM's jobs of this name: scancel --name={self._job_name}{others}\n")
-        package = self.capabilities.package or "submitit"
-        return SlurmPool(context, self._job_name, (target, arguments, tuple(preload)), package)
+        with self.context.outside.open("a") as file:
+            file.write(f"SLURM's jobs of this name: scancel --name={self._job_name}\n")
+        return SlurmPool(self.context, self._job_name, work)
 
-    def undeploy(self) -> None:
-        try:
-            super().undeploy()
-        finally:
-            if self.context.spec.platform == SLURM and self.context.outside.exists():
-                from tuneoff_adapters.slurm.jobs import end_all
+    def remove(self, seconds: float) -> None:
+        from tuneoff_adapters.slurm.jobs import end_all
 
-                living = end_all(self._job_name, REMOVAL_SHARE * self.undeploy_seconds)
-                self.forget()
-                if living:
-                    raise StepError(
-                        f"no job of SLURM may be left, but there is {', '.join(living)}; run: scancel --name={self._job_name}"
-                    )
-                self.context.outside.unlink()
+        if living := end_all(self._job_name, REMOVAL_SHARE * seconds):
+            raise StepError(
+                f"no job of SLURM may be left, but there is {', '.join(living)}; run: scancel --name={self._job_name}"
+            )

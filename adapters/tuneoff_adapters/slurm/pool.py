@@ -9,7 +9,7 @@ import queue
 import shlex
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from tuneoff.base import clock
 from tuneoff.base.layout import EVENTS
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.platform import Work
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import TrialEnded, TrialStarted
 from tuneoff.record.run_context import RunContext
@@ -25,7 +26,7 @@ from tuneoff.run.trial.faults import announce_kill, out_of_memory_cause
 from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
 from tuneoff_adapters.hosts.contact import Contact
 from tuneoff_adapters.hosts.host import AgentNode, Timed, after, until
-from tuneoff_adapters.slurm import SLURM, jobs
+from tuneoff_adapters.slurm import jobs
 from tuneoff_adapters.slurm.channel import Channel, TamperedError
 from tuneoff_adapters.slurm.coordinator_server import CoordinatorServer, JobNode
 from tuneoff_adapters.slurm.job import AGENT, Job
@@ -57,12 +58,12 @@ class _JobSlot:
 
 
 class SlurmPool(Pool):
-    """`work`: what every worker does: its target, its arguments, what it imports before. `package`: to be equal on all hosts."""
+    """`name`: of its jobs."""
 
-    def __init__(self, context: RunContext, name: str, work: tuple[str, tuple[Any, ...], Sequence[str]], package: str) -> None:
-        self._context, self._name, self._package = context, name, package
+    def __init__(self, context: RunContext, name: str, work: Work) -> None:
+        self._context, self._name, self._package = context, name, work.package or "submitit"
         self._options = slurm_options(context.spec)
-        self._work = (str(context.trial_context.path), *work)
+        self._work = (str(context.trial_context.path), work.target, work.arguments, work.preload)
         self.count = context.spec.experiment.workers.count
         self._slots: dict[int, _JobSlot] = {}
         self._queue: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
@@ -318,7 +319,7 @@ def submit(context: RunContext, name: str, job: Job) -> Any:
     options = slurm_options(context.spec)
     flags = {**sbatch_flags(context.spec), **options.sbatch}
     cpus = flags.pop("cpus-per-task")
-    folder = context.work_dir / SLURM
+    folder = context.work_dir / "workers"
     folder.mkdir(mode=0o700, exist_ok=True)
     executor = submitit.SlurmExecutor(folder, python=shlex.quote(options.host_python))
     executor.update_parameters(

@@ -38,7 +38,7 @@ def _table(listings: list[AdapterListing]) -> str:
         platforms = list[str]()
         if capabilities is not None:
             emulated = capabilities.emulated_platforms
-            platforms = [platform_text(name, name in emulated) for name in capabilities.platforms]
+            platforms = [platform_text(name, name in emulated) for name in listing.platforms]
         rows.append(
             (
                 listing.plugin.name,
@@ -91,7 +91,7 @@ def _to_json(listing: AdapterListing) -> dict[str, Any]:
     if capabilities is None:
         return data
     return data | {
-        "platforms": list(capabilities.platforms),
+        "platforms": list(listing.platforms),
         "emulated_platforms": list(capabilities.emulated_platforms),
         "samplers": {name: _offer_to_json(offer) for name, offer in capabilities.samplers.items()},
         "pruners": {name: _offer_to_json(offer) for name, offer in capabilities.pruners.items()},
@@ -121,7 +121,7 @@ def details(listing: AdapterListing, capabilities: Capabilities) -> str:
     if listing.text:
         lines.append(listing.text)
     platforms = []
-    for number, name in enumerate(capabilities.platforms):
+    for number, name in enumerate(listing.platforms):
         marks = ["the default"] if number == 0 else []
         if name in capabilities.emulated_platforms:
             marks.append(f"{'' if 'emulated' in name else 'emulated: '}a local stand-in, in no ranking")

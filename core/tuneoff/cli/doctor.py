@@ -90,13 +90,31 @@ def adapters(plan: Plan | None) -> Iterator[Finding]:
             yield Finding(id=name, verdict="failed", text=listing.text, exit_code=code)
 
 
-def of_adapters(image: str | None) -> Iterator[Finding]:
-    """Yield what adapters check of what their frameworks need beside a version; one function of several adapters once."""
-    from tuneoff.base.targets import load_target
-    from tuneoff.registry import adapter_class, list_adapters
+def platforms(plan: Plan | None) -> Iterator[Finding]:
+    """Check what this machine needs for each installed platform; one that the plan needs must be there."""
+    from tuneoff.registry import list_platforms
 
-    classes = [adapter_class(listing.plugin.name) for listing in list_adapters() if listing.state != "broken"]
-    for target in dict.fromkeys(str(adapter.doctor) for adapter in classes if adapter.doctor is not None):
+    needed = {run.spec.platform for run in plan.counted} if plan is not None else set()
+    for listing in list_platforms():
+        is_failed = listing.platform is None or (listing.text and listing.plugin.name in needed)
+        verdict: Verdict = "failed" if is_failed else "warning" if listing.text else "passed"
+        code = PluginError.exit_code if listing.platform is None else MissingPackageError.exit_code
+        yield Finding(
+            id=f"platform {listing.plugin.name}",
+            verdict=verdict,
+            text=listing.text or "all that it needs is here",
+            exit_code=code,
+        )
+
+
+def of_plugins(image: str | None) -> Iterator[Finding]:
+    """Yield what platforms check themselves, and adapters of what their frameworks need beside a version; each function once."""
+    from tuneoff.base.targets import load_target
+    from tuneoff.registry import list_adapters, list_platforms
+
+    plugins = [*(listing.platform for listing in list_platforms()), *(listing.adapter for listing in list_adapters())]
+    targets = dict.fromkeys(plugin.doctor for plugin in plugins if plugin is not None and plugin.doctor is not None)
+    for target in targets:
         try:
             yield from load_target(target)(image)
         except (Exception, SystemExit) as error:
@@ -208,7 +226,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.selection import overridden_plan
 
     plan = overridden_plan(arguments.file) if arguments.file is not None else None
-    groups = (machine(), power(plan), charges(plan), adapters(plan), of_adapters(arguments.image), data(plan))
+    groups = (machine(), power(plan), charges(plan), adapters(plan), platforms(plan), of_plugins(arguments.image), data(plan))
     checks = [*(check for group in groups for check in group), results_folder(RESULTS)]
     levels = {"passed": "ok", "not applicable": "ok", "failed": "fail"}
     rows = [(levels.get(check.verdict, "warn"), check.id, check.text, check.exit_code) for check in checks]

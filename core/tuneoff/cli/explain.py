@@ -243,7 +243,7 @@ def adapters() -> Iterator[Entry]:
 
     for listing in list_adapters():
         name, framework = listing.plugin.name, listing.framework.removesuffix("none") or "no framework"
-        platforms = ", ".join(listing.capabilities.platforms) if listing.capabilities is not None else "unknown"
+        platforms = ", ".join(listing.platforms) or "unknown"
         yield (
             name,
             f"{listing.state}; platforms: {platforms}",

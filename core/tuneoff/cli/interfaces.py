@@ -18,6 +18,7 @@ from tuneoff.base.output import one_line
 INTERFACES: Mapping[str, tuple[str, ...]] = {  # the modules that authors of such a plugin import
     "adapter": ("tuneoff.ask_tell", "tuneoff.adapter", "tuneoff.capabilities", "tuneoff.adapter_parts"),
     "workload": ("tuneoff.workload",),
+    "platform": ("tuneoff.platform",),
     "meter": ("tuneoff.meter",),
 }
 

@@ -33,6 +33,7 @@ class Entry:
     target: str
     adapter: AdapterClass
     platform: str | None = None
+    place: str = LOCAL  # the platform; where none is named the file's, or the adapter's first one
     options: Mapping[str, Any] = field(default_factory=dict)
     replicate: int = 0
     distinguishing: frozenset[str] = frozenset()
@@ -40,7 +41,7 @@ class Entry:
     @property
     def defining(self) -> dict[str, Any]:
         """The options that define a run."""
-        return {name: value for name, value in self.options.items() if name not in self.adapter.local_options}
+        return {name: value for name, value in self.options.items() if name not in self.adapter.local_options_on(self.place)}
 
     @property
     def label(self) -> str:
@@ -90,14 +91,15 @@ def entries(file: MatrixFile) -> list[Entry]:
             adapter = registry.adapter_class(part.name)
         except ExperimentError as error:
             raise type(error)(f"{file.path}: adapters.{index}: {error}") from error
-        if part.platform not in (None, *adapter.capabilities.platforms):
-            rule = unknown_name("platform", part.platform, adapter.capabilities.platforms)
+        if part.platform not in (None, *adapter.platforms()):
+            rule = unknown_name("platform", part.platform, adapter.platforms())
             raise UnknownNameError(f"{file.path}: adapters.{index}: {part.name} has {rule}")
         entry = Entry(
             name=part.name,
             target=registry.find("adapter", part.name).target,
             adapter=adapter,
             platform=part.platform,
+            place=part.platform or file.variants[0].file.platform or next(iter(adapter.platforms()), LOCAL),
             options=part.options,
         )
         expanded.append(replace(entry, replicate=sum(1 for other in expanded if _kind(other) == _kind(entry))))
@@ -154,7 +156,7 @@ def rotated(size: int, shift: int) -> list[int]:
 def _run_spec(experiment: ExperimentSpec, entry: Entry, file: ExperimentFile, seed: int) -> RunSpec:
     capabilities = entry.adapter.capabilities
     platform = entry.platform or file.platform or next(iter(capabilities.platforms), LOCAL)
-    needed = capabilities.on(platform).reports_with(experiment.pruner.name)
+    needed = entry.adapter.capabilities_on(platform).reports_with(experiment.pruner.name)
     return RunSpec(
         experiment=experiment,
         adapter=entry.name,
@@ -163,7 +165,7 @@ def _run_spec(experiment: ExperimentSpec, entry: Entry, file: ExperimentFile, se
         seed=seed,
         replicate=entry.replicate,
         options=entry.options,
-        local_options=tuple(sorted(set(entry.options) & entry.adapter.local_options)),
+        local_options=tuple(sorted(set(entry.options) & entry.adapter.local_options_on(platform))),
         reports="every_epoch" if file.reports == "every_epoch" else needed,
     )
 

@@ -35,7 +35,7 @@ class SkipCheck:
         return next(self._reasons(spec, adapter), None)
 
     def _reasons(self, spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
-        capabilities = adapter.capabilities.on(spec.platform)
+        capabilities = adapter.capabilities_on(spec.platform)
         yield from declared_reasons(spec, capabilities, self._has_plain)
         status = self._status(spec.adapter, adapter)
         if status.state != "ready":

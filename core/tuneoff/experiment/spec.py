@@ -17,6 +17,7 @@ from tuneoff.base.identity import canonical_json, derive_seed, digest
 from tuneoff.base.json_values import field_values
 from tuneoff.base.reading import Written, read
 from tuneoff.base.space import SearchSpace
+from tuneoff.capabilities import LOCAL as LOCAL
 from tuneoff.capabilities import Reports
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Mode
@@ -27,8 +28,6 @@ Seconds = Annotated[float, Meta(gt=0, le=1e9)]  # thirty years
 CpuLimit = Literal["none", "quota", "affinity"]
 
 RUN_ID_FORMAT = 2  # raise it when the meaning of a run's identity changes; in 1 the sampler's seed had nothing of the task
-
-LOCAL = "local"  # the only platform that everybody has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

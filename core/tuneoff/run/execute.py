@@ -182,7 +182,7 @@ class _Matrix:
             interrupt=interrupt,
             flags=flags,
             flags_after=self._guard.after_run,
-            accounting=of_run(self._request.plan.accounting, adapter_class(run.spec.adapter).capabilities.on(run.spec.platform)),
+            accounting=of_run(self._request.plan.accounting, adapter_class(run.spec.adapter).capabilities_on(run.spec.platform)),
             power=self._power,
             processors=self._processors,
         )

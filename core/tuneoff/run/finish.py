@@ -45,7 +45,7 @@ def finish(
     Raises:
         ResultsError: an event file cannot be read, or `end.json` or the record cannot be written.
     """
-    capabilities = adapter.capabilities.on(spec.platform)
+    capabilities = adapter.capabilities_on(spec.platform)
     packages = (capabilities.package,) if capabilities.package else ()
     end = ExecutionEnd(
         ruling=ruling,

@@ -6,19 +6,25 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from tuneoff.adapter import Adapter
+from tuneoff.adapter import Adapter, Best
+from tuneoff.capabilities import LOCAL
+from tuneoff.errors import StepError
+from tuneoff.experiment.strategies import sampler_refusal
+from tuneoff.platform import Platform, Work
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff.workload import workload_at
 
 if TYPE_CHECKING:
+    from tuneoff.capabilities import Capabilities
     from tuneoff.experiment.spec import RunSpec
+    from tuneoff.record.events.schema import Event
     from tuneoff.run.trial.pool import Death, Pool
 
-START, FORKSERVER = "start", "forkserver"  # an option of every adapter with a pool, and its only value
+START, FORKSERVER = "start", "forkserver"  # an option of platform `local`, and its only value
 WORK = "tuneoff.run.trial.pool_worker:work"
 _FORKED = "workers are forked from one process with the framework and the workload's `preload` (default: fresh interpreters)"
 _ENDS = "worker processes end without the interpreter's teardown, which takes long where torch is imported (default: with it)"
@@ -33,19 +39,73 @@ class Task(NamedTuple):
     attempt: int
 
 
-class WithPool(Adapter):
-    """Has `workers.count` workers in a pool, from `start_pool` until `undeploy`; their place is what `make_pool` says."""
+class Local(Platform):
+    """Processes on this machine."""
 
-    foreign_options: ClassVar[frozenset[str]] = frozenset({START})
-    _pool: Pool
+    options: ClassVar[frozenset[str]] = frozenset({START})
+    run_folder: ClassVar[Literal["here", "shared", "none"]] = "here"
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
-        """Check option `start`; the others are those of the classes that inherit this."""
-        options = dict(spec.options)
-        if (start := options.pop(START, FORKSERVER)) != FORKSERVER:
+        if (start := spec.options.get(START, FORKSERVER)) != FORKSERVER:
             return f"option `{START}` must be {FORKSERVER}, or left out (a worker is a fresh interpreter then), but got {start!r}"
-        return super().refuse(replace(spec, options=options))
+        others = sorted(set(spec.options) - cls.options)
+        return f"adapter {spec.adapter!r} has no options, but got {', '.join(others)}; remove them" if others else None
+
+    def make_pool(self, work: Work) -> Pool:
+        from tuneoff.run.trial.pool import WorkerPool
+
+        spec = self.context.spec
+        count, is_forked = spec.experiment.workers.count, START in spec.options
+        return WorkerPool(self.context.trial_context, count, work.target, work.arguments, work.preload, is_forked=is_forked)
+
+
+def platform_of(name: str) -> type[Platform]:
+    """Return the platform of that name; raises as `registry.platform_class`."""
+    if name == LOCAL:
+        return Local
+    from tuneoff.registry import platform_class  # no run here needs it
+
+    return platform_class(name)
+
+
+class WithPool(Adapter):
+    """Has `workers.count` workers in a pool, from `start_pool` until `undeploy`, on any platform that is installed."""
+
+    foreign_options: ClassVar[frozenset[str]] = frozenset({START})
+    logs: ClassVar[tuple[str, ...]] = ("workers/*", "pods/*.log")
+    answers: ClassVar[tuple[type, ...]] = (TrialOutcome,)
+    """The dataclasses, of plain values, that its workers answer with."""
+
+    _pool: Pool
+
+    @classmethod
+    def platforms(cls) -> tuple[str, ...]:
+        from tuneoff.registry import scan
+
+        return tuple(dict.fromkeys((*super().platforms(), *(plugin.name for plugin in scan("platform")))))
+
+    @classmethod
+    def capabilities_on(cls, platform: str) -> Capabilities:
+        return replace(cls.capabilities, platforms=cls.platforms(), **cls._on(platform).changes)
+
+    @classmethod
+    def local_options_on(cls, platform: str) -> frozenset[str]:
+        return cls.local_options | cls._on(platform).local_options
+
+    @classmethod
+    def _on(cls, platform: str) -> type[Platform]:
+        return platform_of(platform) if platform in cls.platforms() else Local  # another name is refused by core
+
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        """Check the platform's options; the others are those of the classes that inherit this."""
+        platform = platform_of(spec.platform)
+        return platform.refuse(spec) or platform.missing() or sampler_refusal(spec, cls.capabilities)
+
+    @classmethod
+    def placement(cls, spec: RunSpec) -> str | None:
+        return cls._on(spec.platform).placement(spec)
 
     @classmethod
     def changed_defaults(cls, spec: RunSpec) -> tuple[str, ...]:
@@ -53,21 +113,40 @@ class WithPool(Adapter):
 
     def start_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> None:
         """Start the workers, which run `target`: at the return each could take a trial."""
-        self._pool = self.make_pool(target, arguments, preload)
+        self._pool = platform_of(self.context.spec.platform)(self.context).make_pool(
+            Work(
+                target=target,
+                arguments=arguments,
+                preload=tuple(preload),
+                package=self.capabilities.package,
+                answers=self.answers,
+                observe=self.observe,
+            )
+        )
         self._pool.start()
 
-    def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
-        """Return the workers, not started yet: processes here."""
-        from tuneoff.run.trial.pool import WorkerPool
+    def observe(self, worker: int, event: Event) -> None:
+        """Take in an event of a worker that shares no folder with the run; all of them come here, as soon as they are known."""
 
-        spec = self.context.spec
-        count, is_forked = spec.experiment.workers.count, START in spec.options
-        return WorkerPool(self.context.trial_context, count, target, arguments, preload, is_forked=is_forked)
+    def test(self, best: Best) -> None:
+        if (problem := self._pool.checkpoint_problem(best.trial_id)) is not None:
+            raise StepError(f"the best trial {best.trial_id} cannot be tested: {problem}")
+        super().test(best)
+
+    def forget(self) -> None:
+        """Remove what the run has besides in a service of the user's; idempotent. Its workers have ended, or are ending."""
 
     def undeploy(self) -> None:
+        """End the workers, and remove what the run has outside this machine."""
         pool = getattr(self, "_pool", None)  # a fresh process has none: the killed coordinator's workers died with it
         if pool is not None:
             pool.close()
+        if self.context.outside.exists():
+            try:
+                platform_of(self.context.spec.platform)(self.context).remove(self.undeploy_seconds)
+            finally:
+                self.forget()
+            self.context.outside.unlink()
 
 
 class PoolAdapter(WithPool):

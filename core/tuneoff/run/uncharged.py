@@ -18,7 +18,7 @@ def uncharged_lines(plan: Plan, now_wall_ns: int) -> list[str]:
     reasons: dict[str, dict[str, None]] = {}
     for run in plan.counted:
         if run.skip_reason is None:
-            capabilities = adapter_class(run.spec.adapter).capabilities
+            capabilities = adapter_class(run.spec.adapter).capabilities_on(run.spec.platform)
             accounting = of_run(plan.accounting, capabilities)
             reason = unpriced(run.spec.experiment.workers, accounting, capabilities.framework or run.spec.adapter)
             if reason:

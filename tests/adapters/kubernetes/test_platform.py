@@ -32,7 +32,7 @@ def test_what_can_be_served_is_not_refused(platform: str) -> None:
         ({"budget": Budget(trials=2, epochs_per_trial=2, epochs_total=3)}, "budget.epochs_total=3; use budget.trials"),
         ({"sampler": "tpe"}, "does not list sampler 'tpe'"),
         ({"pruner": "asha"}, "does not list pruner 'asha'"),
-        ({"platform": "kubernetes-cron"}, "it offers: local, slurm, kubernetes, kubernetes-jobs"),
+        ({"platform": "kubernetes-cron"}, "it offers: local, kubernetes, kubernetes-jobs, slurm"),
     ],
 )
 def test_what_cannot_be_served_is_refused_with_the_reason(changes: dict[str, Any], words: str) -> None:
@@ -53,7 +53,7 @@ def test_a_wrong_option_is_the_users_mistake(options: dict[str, Any], words: str
 
 
 def test_pods_are_limited_by_their_container_and_processes_by_core() -> None:
-    here, workers, jobs = (SerialAdapter.capabilities.on(name) for name in ("local", "kubernetes", "kubernetes-jobs"))
+    here, workers, jobs = (SerialAdapter.capabilities_on(name) for name in ("local", "kubernetes", "kubernetes-jobs"))
     assert (here.memory_limiter, here.cpu_limiter, here.head_node) == ("", "", False)
     assert {(one.memory_limiter, one.cpu_limiter, one.head_node) for one in (workers, jobs)} == {("container", "container", True)}
     assert [one.long_lived_workers for one in (here, workers, jobs)] == [True, True, False]

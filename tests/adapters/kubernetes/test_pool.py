@@ -23,10 +23,10 @@ from tuneoff_adapters.kubernetes.api_errors import Unreachable
 from tuneoff_adapters.kubernetes.connection import Limits
 from tuneoff_adapters.kubernetes.layout import CONTAINER
 from tuneoff_adapters.kubernetes.messages import answer_line, unpacked
+from tuneoff_adapters.kubernetes.platform import KubernetesPlatform
 from tuneoff_adapters.kubernetes.pool import PodPool, obstacles
 from tuneoff_adapters.kubernetes.resources import PODS
 from tuneoff_adapters.kubernetes.transport import NoAnswer
-from tuneoff_adapters.serial import SerialAdapter
 from waiting import until
 
 TASK = ("t00000", {"x": 0.5}, 1)
@@ -95,7 +95,7 @@ class Cluster:
         self.context = context = make_context(toy_spec("serial", platform="kubernetes", options={"image": "any"}), folder)
         self.connection = FakeConnection()
         owner = {"metadata": {"name": "owner", "uid": "1"}}
-        plan = SerialAdapter(context)._pod_plan
+        plan = KubernetesPlatform(context)._pod_plan
         self.pool = PodPool(
             context,
             plan,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -75,7 +75,7 @@ def foreign(options: Mapping[str, Any], name: str = "faulty") -> RunSpec:
 @pytest.fixture
 def telltale(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Install a workload that takes any options, allows a bundle `source` alone, and tells with which it was made."""
-    known = {kind: list(registry.scan(kind)) for kind in ("adapter", "workload", "power_meter", "command")}
+    known = {kind: list(registry.scan(kind)) for kind in get_args(registry.Kind)}
     known["workload"].append(fake_plugins.plugin("telltale", "data_workload:Telltale"))
     monkeypatch.setattr(registry, "scan", known.__getitem__)
     monkeypatch.setattr(Telltale, "foreign_options", frozenset({"source"}))

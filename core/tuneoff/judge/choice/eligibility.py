@@ -70,7 +70,7 @@ def check_request(request: Request, listings: Sequence[AdapterListing]) -> None:
     """
     declared = [listing.capabilities for listing in listings if listing.capabilities is not None]
     for kind, wanted, names in (
-        ("platform", request.platform, {name for capabilities in declared for name in capabilities.platforms}),
+        ("platform", request.platform, {name for listing in listings for name in listing.platforms}),
         ("sampler", request.sampler, {name for capabilities in declared for name in capabilities.samplers}),
         ("pruner", request.pruner, {name for capabilities in declared for name in capabilities.pruners}),
     ):
@@ -84,19 +84,16 @@ def candidate_of(listing: AdapterListing, request: Request, faults: Sequence[Fau
     A framework that is not installed here may well have been measured elsewhere: that is a note, and an obstacle where nothing
     was measured.
     """
-    name, capabilities = listing.plugin.name, listing.capabilities
-    if capabilities is None:
+    name, adapter = listing.plugin.name, listing.adapter
+    if adapter is None:
         return Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=Exclusion.ABSENT, text=listing.text),))
-    emulated = capabilities.emulated_platforms
+    platforms, emulated = listing.platforms, adapter.capabilities.emulated_platforms
+    capabilities = adapter.capabilities_on(request.platform or platforms[0])
     results = [result for result in faults if _is_of(result.adapter, name, emulated, request.platform)]
-    if request.platform is not None:
-        capabilities = capabilities.on(request.platform)
     notes = [listing.text] if listing.state != "ready" else []
     notes += [text for text in _missing(name, capabilities, request) if listing.state == "ready"]
-    wanted = capabilities.platforms if request.platform is None else (request.platform,)
-    real = tuple(
-        platform for platform in wanted if platform in capabilities.platforms and platform not in capabilities.emulated_platforms
-    )
+    wanted = platforms if request.platform is None else (request.platform,)
+    real = tuple(platform for platform in wanted if platform in platforms and platform not in emulated)
     return Candidate(
         adapter=name,
         framework=capabilities.framework,

@@ -15,7 +15,6 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.json_values import values
-from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.names import training_name, with_pruner
 from tuneoff.experiment.skip_check import declared_reasons
@@ -30,7 +29,7 @@ from tuneoff.judge.fault_results import FaultResult
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Scope, value
-from tuneoff.registry import AdapterListing
+from tuneoff.registry import AdapterClass, AdapterListing
 
 TRAINING = "trial_execution.median"  # of a run's trials, in ms
 ASKED = ("platform", "sampler", "pruner", "must_retry", "must_survive", "never_silently_wrong")
@@ -246,13 +245,13 @@ def filtered(
 def _obstructed(candidate: Candidate, listings: Iterable[AdapterListing], results: Results, request: Request) -> Candidate:
     """Return a candidate that was not measured with what keeps it from being measured: a cluster, the file, or its absence."""
     listing = next((listing for listing in listings if listing.plugin.name == candidate.adapter), None)
-    if not candidate.is_capable or listing is None or listing.capabilities is None:
+    if not candidate.is_capable or listing is None or listing.adapter is None:
         return candidate
     if request.platform is None and LOCAL not in candidate.platforms:
         text = f"runs on {listed(candidate.platforms or ['a stand-in'])} alone"
         text += f"; --platform {candidate.platforms[0]} asks for it" if candidate.platforms else ""
         return replace(candidate, obstacles=(Obstacle(kind=Exclusion.ELSEWHERE, text=text),))
-    if reasons := _refusals(candidate, listing.capabilities, results, request):
+    if reasons := _refusals(candidate, listing.adapter, results, request):
         return replace(candidate, obstacles=tuple(Obstacle(kind=Exclusion.FILE, text=text) for text in reasons))
     if listing.state != "ready" and candidate.notes:
         return replace(
@@ -261,7 +260,7 @@ def _obstructed(candidate: Candidate, listings: Iterable[AdapterListing], result
     return candidate
 
 
-def _refusals(candidate: Candidate, capabilities: Capabilities, results: Results, request: Request) -> list[str]:
+def _refusals(candidate: Candidate, adapter: AdapterClass, results: Results, request: Request) -> list[str]:
     """Return why a plan of the file, with what is asked for, would skip all runs of an adapter; nothing where it would not."""
     platform = LOCAL if LOCAL in candidate.platforms else next(iter(candidate.platforms), LOCAL)
     reasons = []
@@ -271,7 +270,7 @@ def _refusals(candidate: Candidate, capabilities: Capabilities, results: Results
         pruner = Strategy(name=request.pruner) if request.pruner is not None else experiment.pruner
         wanted = replace(experiment, sampler=sampler, pruner=pruner)
         requested = replace(spec, adapter=candidate.adapter, platform=platform, experiment=wanted)
-        reasons.append(next(declared_reasons(requested, capabilities.on(platform)), None))
+        reasons.append(next(declared_reasons(requested, adapter.capabilities_on(platform)), None))
     return list(dict.fromkeys(filter(None, reasons))) if all(reasons) else []
 
 

@@ -102,7 +102,7 @@ def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Pa
 def _left_to_core(spec: RunSpec) -> tuple[bool, bool]:
     """Tell whether core limits memory, and CPU, for the run's adapter."""
     try:
-        capabilities = load_target(spec.adapter_target).capabilities.on(spec.platform)
+        capabilities = load_target(spec.adapter_target).capabilities_on(spec.platform)
     except PluginError:  # the coordinator will meet it, and say so
         return True, True
     return not capabilities.memory_limiter, not capabilities.cpu_limiter

@@ -154,6 +154,10 @@ class Pool(ABC):
         """Whether a worker may be sent something now; else a `Ready` comes when it may."""
         return True
 
+    def checkpoint_problem(self, trial_id: str) -> str | None:
+        """Return why the checkpoint of a completed trial is not in the run's folder, or None."""
+        return None
+
     def run(
         self,
         dispatch: Callable[[int, _Task | None], _Task | None],

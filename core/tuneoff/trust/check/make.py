@@ -70,8 +70,8 @@ def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any
     if platform and written and platform != written:
         raise ExperimentError(f"one platform must be named, but got {name}@{written} and --platform {platform}; remove one")
     adapter = registry.adapter_class(name)
-    capabilities = adapter.capabilities
-    platform = platform or written or capabilities.platforms[0]
+    platform = platform or written or adapter.platforms()[0]
+    capabilities = adapter.capabilities_on(platform)
     target = f"{adapter.__module__}:{adapter.__qualname__}"
     subject = Subject(name=name, target=target, platform=platform, capabilities=capabilities, options=dict(options or {}))
     status = framework_status(name, capabilities)
@@ -96,7 +96,7 @@ def run_spec(subject: Subject, run: CheckRun, notes: Path | None = None) -> RunS
         platform=subject.platform,
         seed=run.seed,
         options=dict(subject.options),
-        reports=run.reports or subject.capabilities.on(subject.platform).reports_with(experiment.pruner.name),
+        reports=run.reports or subject.capabilities.reports_with(experiment.pruner.name),
     )
 
 
