@@ -17,12 +17,13 @@ from tuneoff.experiment.translation import (
     translation_of,
 )
 from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.platform import Death, Message, Pool, Ready
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.children import hold_children
 from tuneoff.run.trial.faults import Retries
-from tuneoff.run.trial.pool import Death, Message, Pool, Ready, Worker, WorkerPool
+from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import TrialBudget, TrialProcess, trial_process
 

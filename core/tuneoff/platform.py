@@ -5,13 +5,152 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+from tuneoff.base.processes import ended
+from tuneoff.errors import InfrastructureError, StepError, UserError
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.record.events.schema import Event
+    from tuneoff.record.events.schema import Charged, Event
     from tuneoff.record.run_context import RunContext
-    from tuneoff.run.trial.pool import Pool
+
+
+_Task = TypeVar("_Task")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A worker could take its first task. It sends this itself."""
+
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A worker sent something."""
+
+    worker: int
+    content: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A worker process ended: its exit code, negative for a signal; `text`: why, where that is known otherwise."""
+
+    worker: int
+    pid: int
+    exit_code: int | None
+    text: str | None = None
+    charged: Charged | None = None  # who ended it, where that is known
+
+    @property
+    def cause(self) -> str:
+        if self.text is not None:
+            return self.text
+        return f"worker process {self.pid} {'ended' if self.exit_code is None else ended(self.exit_code)}"
+
+    def at_start(self) -> StepError:
+        """Return the error of a worker that never became ready; a signal, as an unseen end, is the infrastructure's."""
+        is_own = self.exit_code is not None and self.exit_code >= 0
+        kind = UserError if self.charged == "user" else StepError if is_own else InfrastructureError
+        return kind(f"a worker must start, but {self.cause}; see the run's log")
+
+
+News = Ready | Message | Death
+
+
+class Pool(ABC):
+    """`count` workers, wherever they are. A worker that dies stays dead until `start_worker(index)`."""
+
+    count: int
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start all workers; at the return each could take a trial.
+
+        Raises:
+            StepError: a worker ended before it was ready.
+            InfrastructureError: there is no place for it.
+        """
+
+    @abstractmethod
+    def start_worker(self, index: int) -> None:
+        """Start a worker in place of a dead one."""
+
+    @abstractmethod
+    def send(self, index: int, content: Any) -> None:
+        """Send to a worker that is there; a dead one is reported by `wait`, not here."""
+
+    @abstractmethod
+    def wait(self, timeout_seconds: float | None = None) -> list[News]:
+        """Return what happened, or nothing; messages of a worker come before its death."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all workers; idempotent."""
+
+    def is_there(self, index: int) -> bool:
+        """Whether a worker may be sent something now; else a `Ready` comes when it may."""
+        return True
+
+    def checkpoint_problem(self, trial_id: str) -> str | None:
+        """Return why the checkpoint of a completed trial is not in the run's folder, or None."""
+        return None
+
+    def run(
+        self,
+        dispatch: Callable[[int, _Task | None], _Task | None],
+        answered: Callable[[_Task, Any], Any],
+        died: Callable[[Death, _Task | None], _Task | None],
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Keep the workers busy until none has anything left to do; start those again that die.
+
+        `dispatch(worker, again)` sends a worker without a task its next one, `again` if that is given, and returns it; None:
+        there is none. `answered(task, content)` takes what a busy worker sent; anything that it returns but None is sent back,
+        and the worker stays with its task. `died(death, task)` returns the task that is to be tried again at once, or None.
+        `is_over()`: whether nothing new is left, asked where all workers are still to come.
+        """
+        busy: dict[int, _Task] = {}
+        idle: set[int] = set()  # they got nothing: there was nothing left
+        absent: set[int] = set()  # they are to come
+        stranded: list[_Task] = []  # to be tried again by whoever is free first
+
+        def give(worker: int, again: _Task | None = None) -> None:
+            if not self.is_there(worker):
+                absent.add(worker)
+                stranded.extend([again] if again is not None else [])
+                if again is None or not idle:
+                    return
+                worker, again = idle.pop(), None
+            task = dispatch(worker, stranded.pop() if again is None and stranded else again)
+            if task is None:
+                idle.add(worker)
+            else:
+                busy[worker] = task
+
+        for worker in range(self.count):
+            give(worker)
+        while busy or stranded or (absent and not idle and not is_over()):
+            for event in self.wait():
+                if isinstance(event, Ready):
+                    if event.worker in absent:
+                        absent.remove(event.worker)
+                        give(event.worker)
+                    continue
+                task, again = busy.pop(event.worker, None), None
+                if isinstance(event, Death):
+                    idle.discard(event.worker)
+                    again = died(event, task)
+                    self.start_worker(event.worker)
+                elif task is not None:
+                    reply = answered(task, event.content)
+                    if reply is not None:
+                        busy[event.worker] = task
+                        self.send(event.worker, reply)
+                        continue
+                give(event.worker, again)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,9 @@ from trust.space_test.every_kind import PROBED, context_of
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, NativeIndex, Offer, Support, Translation, TrialResult
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import draws, listed_configurations
+from tuneoff.platform import Death
 from tuneoff.record.events import schema
 from tuneoff.run.pool_adapter import PoolAdapter, Task
-from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.trust.space_test.draw import mapping_problems
 

@@ -14,10 +14,10 @@ from builders.specs import make_context, toy_spec
 from tuneoff.base.space import SearchSpace, stepped
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import sample_distinct
+from tuneoff.platform import Death
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import WorkerDied
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.trial.pool import Death
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.options import study_plan
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan

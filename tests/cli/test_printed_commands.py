@@ -332,7 +332,10 @@ def test_what_a_template_says_can_be_pasted(call: Call, monkeypatch: pytest.Monk
                 patch.chdir(folder)
                 patch.syspath_prepend(folder)
                 patch.setattr(
-                    "tuneoff.registry.scan", lambda kind: (*known[kind == "workload"], Plugin(name="my-own", target=""))
+                    "tuneoff.registry.scan",
+                    lambda kind: (
+                        scan(kind) if kind == "platform" else (*known[kind == "workload"], Plugin(name="my-own", target=""))
+                    ),
                 )
                 found = [one for one in printed(text) if not one.startswith(("tuneoff compare", "tuneoff run", "tuneoff check"))]
                 assert problems(found) == []

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
-from tuneoff.platform import Platform, Work
+from tuneoff.platform import Platform, Pool, Work
 from tuneoff_adapters.kubernetes.options import JOBS, LOCAL_OPTIONS, ClusterOptions, cluster_options, epochs_refusal
 from tuneoff_adapters.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.run.trial.pool import Pool
     from tuneoff_adapters.kubernetes.connection import Connection
     from tuneoff_adapters.kubernetes.plan import PodPlan
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.platform import Death, Message, News, Pool, Ready
 from tuneoff.record.events.schema import Epoch, Event, TrialEnded, TrialStarted
 from tuneoff.record.events.stream import record_in
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import announce_kill
-from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
 from tuneoff.run.trial.run_trial import OUT_OF_TIME, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable

@@ -16,9 +16,10 @@ from typing import Any
 from tuneoff.base.layout import POD, POD_WORKER
 from tuneoff.base.process_limits import end_with
 from tuneoff.base.targets import load_target
+from tuneoff.platform import Ready
 from tuneoff.record.events.stream import framed
 from tuneoff.run.trial.children import hold_children
-from tuneoff.run.trial.pool import Ready, Worker
+from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes import in_pod, layout
 from tuneoff_adapters.kubernetes.messages import answer_line, unpacked

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
+    from tuneoff.platform import Death
     from tuneoff.record.events.schema import Event
-    from tuneoff.run.trial.pool import Death
     from tuneoff_adapters.optuna.servers import StorageServer
     from tuneoff_adapters.optuna.worker_recovery import WorkerRecovery
 

@@ -10,11 +10,11 @@ from optuna.trial import TrialState
 from tuneoff.base.identity import trial_name
 from tuneoff.base.layout import EVENTS
 from tuneoff.experiment.spec import Objective
+from tuneoff.platform import Death
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import Epoch, Event, Stage, TrialEnded, TrialSubmitted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
-from tuneoff.run.trial.pool import Death
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan
 from tuneoff_adapters.optuna.worker_state import WorkerStage, WorkerState, WorkerStateFile, died_at, write_death
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
 from tuneoff.errors import StepError
-from tuneoff.platform import Platform, Work
+from tuneoff.platform import Platform, Pool, Work
 from tuneoff_adapters.slurm import LOCAL_OPTIONS
 from tuneoff_adapters.slurm.options import OPTIONS, placement, refuse_slurm
 from tuneoff_adapters.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.run.trial.pool import Pool
 
 
 class SlurmPlatform(Platform):

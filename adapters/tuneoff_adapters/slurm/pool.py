@@ -18,12 +18,11 @@ from tuneoff.base import clock
 from tuneoff.base.layout import EVENTS
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.platform import Work
+from tuneoff.platform import Death, Message, News, Pool, Ready, Work
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import TrialEnded, TrialStarted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import announce_kill, out_of_memory_cause
-from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
 from tuneoff_adapters.hosts.contact import Contact
 from tuneoff_adapters.hosts.host import AgentNode, Timed, after, until
 from tuneoff_adapters.slurm import jobs

@@ -12,7 +12,7 @@ from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import LOCAL
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
-from tuneoff.platform import Platform, Work
+from tuneoff.platform import Death, Platform, Pool, Work
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tuneoff.capabilities import Capabilities
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.record.events.schema import Event
-    from tuneoff.run.trial.pool import Death, Pool
 
 START, FORKSERVER = "start", "forkserver"  # an option of platform `local`, and its only value
 WORK = "tuneoff.run.trial.pool_worker:work"

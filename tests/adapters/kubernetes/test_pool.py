@@ -14,10 +14,10 @@ from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
 from tuneoff.base.layout import POD_WORKER
 from tuneoff.errors import UserError
+from tuneoff.platform import Death, Message, News, Ready
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import TrialEnded
 from tuneoff.record.events.stream import framed
-from tuneoff.run.trial.pool import Death, Message, News, Ready
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.api_errors import Unreachable
 from tuneoff_adapters.kubernetes.connection import Limits

@@ -12,7 +12,8 @@ import pytest
 from trial_runs import trial_context
 from tuneoff.base.processes import children, is_alive, stat_fields
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready, Worker, WorkerPool
+from tuneoff.platform import Death, Message, News, Pool, Ready
+from tuneoff.run.trial.pool import Worker, WorkerPool
 
 
 def echo(worker: Worker, prefix: str) -> None:

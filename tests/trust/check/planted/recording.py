@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from trust.check.planted.base import Altered, PlannedTrial, Task
 from tuneoff.base.layout import EVENTS
+from tuneoff.platform import Death
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.serial import SerialAdapter

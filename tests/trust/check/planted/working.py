@@ -12,7 +12,8 @@ from trust.check.planted.base import Altered, PlannedTrial, Task
 from trust.check.planted.recording import rewrite, whole_events, worker_files
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.base.processes import kill_from_outside
-from tuneoff.run.trial.pool import Death, Worker, WorkerPool
+from tuneoff.platform import Death
+from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.serial import SerialAdapter
