@@ -13,8 +13,8 @@ from builders.made_runs import made_run, made_spec, planned_run, results_of
 from tuneoff.adapter import Adapter
 from tuneoff.capabilities import Capabilities, Offer, State, Support
 from tuneoff.experiment.spec import RunSpec, Workers
+from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.results import Results
 from tuneoff.record.run_record import RunRecord
 from tuneoff.registry import AdapterClass, AdapterListing, Plugin
@@ -75,10 +75,9 @@ def made_results(
     return results_of(records, planned, folder=folder, analysis={**analysis, "seeds": seeds})
 
 
-def made_folder(*groups: Sequence[tuple[RunSpec, RunRecord | None]], **more: Any) -> Answered:
-    """Return a results folder with its answers."""
-    results = made_results(*groups, **more)
-    return Answered(results=results, answers=answers(results))
+def made_folder(*groups: Sequence[tuple[RunSpec, RunRecord | None]], **more: Any) -> Answers:
+    """Return the answers of a results folder."""
+    return answers(made_results(*groups, **more))
 
 
 def listing(name: str, *, state: State = "ready", text: str = "", **declared: Any) -> AdapterListing:

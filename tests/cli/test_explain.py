@@ -30,7 +30,8 @@ from tuneoff.experiment.metric_catalogue import metric, metric_names
 from tuneoff.experiment.schema import json_schema, price_file_schema
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff.judge.answers.answer import Outcome
-from tuneoff.judge.choice.choose import answered
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.columns import ADDED, COLUMNS, FOOTPRINT
 from tuneoff.measure.declared_variables import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG
@@ -213,7 +214,7 @@ def test_a_flag_has_its_weight_and_each_has_one() -> None:
 
 def test_each_heading_of_the_first_table_is_explained(call: Call) -> None:
     entries = [*FOUR, replace(FOUR[1], sampler="tpe", status={3: "failed"})]
-    choice = answered(choice_among(*entries)).choice
+    choice = choose(answers(choice_among(*entries)))
     rows = [row for setting in choice.settings for row in setting.rows]
     headings = [heading.replace("valid-\nation", "validation") for heading, _ in _columns(choice, rows)]
     assert "runs\nfailed" in headings

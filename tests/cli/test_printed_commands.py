@@ -31,7 +31,8 @@ from tuneoff.cli.command import build_parser
 from tuneoff.cli.matrix import ending_text
 from tuneoff.cli.selection import plan_of
 from tuneoff.experiment.plan import UNPACKED
-from tuneoff.judge.choice.choose import answered
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.results import read_results
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
@@ -113,7 +114,7 @@ def outputs(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case], tup
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
         monkeypatch.setenv("COLUMNS", "44")
         monkeypatch.setenv("NO_COLOR", "1")
-        texts = [ending_text(answered(read_results(results)))]
+        texts = [ending_text(choose(answers(read_results(results))))]
         for words in map(str.split, READING):
             answer = call(*words, results)
             assert "Traceback" not in answer.err

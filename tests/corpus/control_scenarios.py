@@ -13,7 +13,7 @@ from builders.made_choices import FROZEN, SEEDS, listing, made_folder, runs_of
 from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, results_of
 from tuneoff.capabilities import Offer, Support
 from tuneoff.experiment.variants import TASK
-from tuneoff.judge.choice.choose import Answered
+from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.choice.request import Request
 from tuneoff.judge.fault_results import NO_SUCH_PART, FaultResult
 from tuneoff.judge.results import Results
@@ -169,7 +169,7 @@ NO_MARGIN = {key: value for key, value in FROZEN.items() if key != "quality_marg
 class Asked:
     """What is asked of a folder. `known`: the adapters here; `faults`: what was found under faults."""
 
-    folder: Callable[[], Answered]
+    folder: Callable[[], Answers]
     request: Mapping[str, Any]
     known: Sequence[AdapterListing]
     faults: Sequence[FaultResult]
@@ -180,7 +180,7 @@ class Asked:
 
 
 def asked(
-    folder: Callable[[], Answered],
+    folder: Callable[[], Answers],
     known: Sequence[AdapterListing] = KNOWN,
     faults: Sequence[FaultResult] = (),
     **request: Any,
@@ -188,12 +188,12 @@ def asked(
     return Asked(folder=folder, request=request, known=known, faults=faults)
 
 
-def folder(*groups: tuple[str, Mapping[str, Any]], **more: Any) -> Callable[[], Answered]:
+def folder(*groups: tuple[str, Mapping[str, Any]], **more: Any) -> Callable[[], Answers]:
     """Return a folder by (adapter, what its runs are); `more`: of the folder."""
     return lambda: made_folder(*(runs_of(name, **of) for name, of in groups), **more)
 
 
-def by_time(*adapters: str, **more: Any) -> Callable[[], Answered]:
+def by_time(*adapters: str, **more: Any) -> Callable[[], Answers]:
     """Return a folder in which each adapter takes twice as long as the one before, and no margin says what is as good."""
     return folder(*((name, {"seconds": 2.0**place, **more}) for place, name in enumerate(adapters)), analysis=NO_MARGIN)
 
@@ -202,7 +202,7 @@ def of_size(name: str, workers: int, seconds: float = 1.0, **more: Any) -> tuple
     return name, {"seconds": seconds, "workers": workers, "variant": {"workers.count": workers}, **more}
 
 
-def sized(*sizes: tuple[int, float, float], **more: Any) -> Callable[[], Answered]:
+def sized(*sizes: tuple[int, float, float], **more: Any) -> Callable[[], Answers]:
     """Return a folder in which plain and optuna take so many seconds, by the number of workers."""
     groups = [
         of_size(name, workers, of) for workers, *seconds in sizes for name, of in zip(("plain", "optuna"), seconds, strict=True)
@@ -210,8 +210,8 @@ def sized(*sizes: tuple[int, float, float], **more: Any) -> Callable[[], Answere
     return folder(*groups, **more)
 
 
-def unfinished(waiting: int, begun: bool = False) -> Callable[[], Answered]:
-    def made() -> Answered:
+def unfinished(waiting: int, begun: bool = False) -> Callable[[], Answers]:
+    def made() -> Answers:
         optuna = [
             (
                 spec,

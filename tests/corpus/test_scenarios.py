@@ -13,14 +13,17 @@ from corpus.scenarios import SCENARIOS
 from corpus.test_texts import page_text
 from tuneoff.judge.answers import answers_json
 from tuneoff.judge.answers.answers_json import choice_to_json, to_json
-from tuneoff.judge.choice.choose import Answered, answered
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choice import Choice
+from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.choice.filters import filtered
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.controls.controls_output import headlines
 from tuneoff.judge.controls.controls_output import lines as control_lines
 from tuneoff.judge.controls.controls_output import to_json as controls_to_json
 from tuneoff.judge.groups import in_plan_order
-from tuneoff.tell.page.report import composed
+from tuneoff.tell.page.render import render as html
+from tuneoff.tell.page.report import page
 from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 from tuneoff.tell.report.tables import ending, render
 from tuneoff.tell.report.text import report_lines
@@ -68,14 +71,14 @@ def only_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_is_told(name: str, snapshot: SnapshotAssertion) -> None:
-    found = answered(SCENARIOS[name]())
-    table = render(in_plan_order(found.results), None if name in WIDE else WIDTH) if name in TABLES else ""
+    found = choose(answers(SCENARIOS[name]()))
+    table = render(in_plan_order(found.answers.results), None if name in WIDE else WIDTH) if name in TABLES else ""
     assert "\n".join([*report_lines(found, WIDTH), table, figures(found)]) == snapshot
 
 
-def figures(found: Answered) -> str:
+def figures(found: Choice) -> str:
     """Return the columns of what `report --json` has beside texts: settings, groups, verdicts and claims over tasks."""
-    told = {**to_json(found.answers), "settings": choice_to_json(found.choice)["settings"]}
+    told = {**to_json(found.answers), "settings": choice_to_json(found)["settings"]}
     json.dumps(told, allow_nan=False)
     asked = {question["metric"] for question in told["questions"]}
     for group in told["groups"]:
@@ -100,9 +103,8 @@ def test_controls_are_told(name: str, snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize("name", FILTERED)
 def test_a_filtered_choice_is_told(name: str, snapshot: SnapshotAssertion) -> None:
     asked = FILTERED[name]
-    whole = asked.folder()
-    filters = filtered(whole.results, whole.answers, asked.known, asked.faults, asked.request_of)
-    choice = Answered(whole.results, filters.answers, filters).choice
+    filters = filtered(asked.folder(), asked.known, asked.faults, asked.request_of)
+    choice = choose(filters.answers, filters)
     told = written(figure(json.loads(json.dumps(filters.to_json(), allow_nan=False))))
     left = [[*map(str, filters.answers.across)], *(list(setting.chosen) for setting in choice.settings)]
     assert "\n".join([*ending(choice, WIDTH), *filters.answers.summary, told, str(left)]) == snapshot
@@ -110,5 +112,5 @@ def test_a_filtered_choice_is_told(name: str, snapshot: SnapshotAssertion) -> No
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_of_a_scenario(name: str, snapshot: SnapshotAssertion) -> None:
-    found = answered({**CONTROLS, **SCENARIOS}[name]())
-    assert page_text(composed(found, found.results.folder / "report")) == snapshot
+    found = choose(answers({**CONTROLS, **SCENARIOS}[name]()))
+    assert page_text(html(page(found, found.answers.results.folder / "report"))) == snapshot

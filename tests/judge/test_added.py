@@ -17,8 +17,9 @@ from builders.specs import make_spec
 from corpus.scenarios import CHOICE
 from tuneoff.experiment.spec import Workers
 from tuneoff.judge.answers.answers_json import choice_to_json
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choice import Choice
-from tuneoff.judge.choice.choose import answered
+from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.choice.scaling import limit
 from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
@@ -67,7 +68,7 @@ def drawn(metrics: Mapping[str, float]) -> Draw:
 
 
 def choice_of(variants: Mapping[Any, Mapping[str, float]]) -> Choice:
-    return answered(results([Entry("optuna", drawn(of), variant={"v": v}) for v, of in variants.items()], **CHOICE)).choice
+    return choose(answers(results([Entry("optuna", drawn(of), variant={"v": v}) for v, of in variants.items()], **CHOICE)))
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.5, 4.0])

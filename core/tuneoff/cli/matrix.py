@@ -18,7 +18,7 @@ from tuneoff.cli.report import written_report
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan, PlannedRun
-    from tuneoff.judge.choice.choose import Answered
+    from tuneoff.judge.choice.choice import Choice
     from tuneoff.judge.results import Results
     from tuneoff.run.run_ends import RunEnd
 
@@ -42,7 +42,8 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     from tuneoff.base.layout import LOG
     from tuneoff.base.tracebacks import logged_tracebacks
     from tuneoff.cli.selection import check_something_runs
-    from tuneoff.judge.choice.choose import answered
+    from tuneoff.judge.answers.compute import answers
+    from tuneoff.judge.choice.choose import choose
     from tuneoff.judge.results import read_results
     from tuneoff.record.run_record import FAILED as FAILURES
     from tuneoff.run.execute import PlanRequest, execute
@@ -83,9 +84,9 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         report = written_report(results) if with_report else None
         write_json({**values, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        answer = None if arguments.verbose else answered(contents)
-        write(f"\n{table(contents) if answer is None else ending_text(answer)}\n")
-        report = written_report(results, answer) if with_report else None
+        choice = None if arguments.verbose else choose(answers(contents))
+        write(f"\n{table(contents) if choice is None else ending_text(choice)}\n")
+        report = written_report(results, choice) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     if code == INTERRUPTED:
         note("tuneoff: interrupted; to go on:")
@@ -115,11 +116,11 @@ def add_matrix(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def ending_text(answer: Answered) -> str:
+def ending_text(choice: Choice) -> str:
     """Return the short ending of a results folder."""
     from tuneoff.tell.report.tables import ending
 
-    return "\n".join(printable(line) for line in ending(answer.choice, terminal_width()))
+    return "\n".join(printable(line) for line in ending(choice, terminal_width()))
 
 
 def exit_code(ends: Sequence[RunEnd], maxfail: int | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError
 
 if TYPE_CHECKING:
-    from tuneoff.judge.choice.choose import Answered
+    from tuneoff.judge.choice.choice import Choice
 
 NAME = "report"
 HELP = "write one self-contained page with the choice, tables and pictures of a results folder, and print its path"
@@ -57,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.judge.choice.choose import answered
+    from tuneoff.judge.answers.compute import answers
+    from tuneoff.judge.choice.choose import choose
     from tuneoff.judge.choice.request import Request
     from tuneoff.judge.fault_results import read_faults
     from tuneoff.judge.results import read_results
@@ -66,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
     request = Request(**{**values, "must_survive": tuple(dict.fromkeys(arguments.must_survive or ()))})
     faults = read_faults(arguments.faults or [], request.must_survive)
     results = arguments.results or newest_folder(needs_runs=True)
-    answer = answered(read_results(results))
+    answer, filters = answers(read_results(results)), None
     if request != Request():
         from tuneoff.judge.choice.eligibility import check_request
         from tuneoff.judge.choice.filters import filtered
@@ -74,35 +75,36 @@ def execute(arguments: argparse.Namespace) -> int:
 
         listings = list_adapters()  # installed ones: no module that a folder names is imported
         check_request(request, listings)
-        filters = filtered(answer.results, answer.answers, listings, faults, request)
-        answer = replace(answer, answers=filters.answers, filtered=filters)
+        filters = filtered(answer, listings, faults, request)
+        answer = filters.answers
+    choice = choose(answer, filters)
     if arguments.json:
         from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 
-        filters_json = {} if answer.filtered is None else {"filters": answer.filtered.to_json()}
-        write_json({"choice": choice_to_json(answer.choice), **filters_json, **to_json(answer.answers)})
-    elif arguments.text or answer.is_refused:
+        filters_json = {} if filters is None else {"filters": filters.to_json()}
+        write_json({"choice": choice_to_json(choice), **filters_json, **to_json(answer)})
+    elif arguments.text or choice.refusal:
         from tuneoff.tell.report.text import report_lines
 
-        write("\n".join(map(printable, report_lines(answer, terminal_width()))))
+        write("\n".join(map(printable, report_lines(choice, terminal_width()))))
     else:
         from tuneoff.tell.page.report import write_report
 
-        write(printable(str(write_report(results, arguments.output, answer).resolve())))
-    return NO_ANSWER if answer.is_refused else 0
+        write(printable(str(write_report(results, arguments.output, choice).resolve())))
+    return NO_ANSWER if choice.refusal else 0
 
 
-def written_report(results: Path, answer: Answered | None = None) -> Path | None:
+def written_report(results: Path, choice: Choice | None = None) -> Path | None:
     """Write the report of a finished matrix and return its path; None, and one line on standard error, where that fails.
 
-    `answer`: what is said of it, where that is known already. Nothing of the matrix may be lost by a report: neither its
+    `choice`: what is said of it, where that is known already. Nothing of the matrix may be lost by a report: neither its
     results nor its exit code.
     """
     from tuneoff.tell.page.report import write_report
 
     note_on_terminal("writing the report ...")
     try:
-        return write_report(results, answer=answer).resolve()
+        return write_report(results, choice=choice).resolve()
     except TuneoffError as error:
         problem = str(error)
     except KeyboardInterrupt:

@@ -85,19 +85,6 @@ class Estimate:
         return Counter(value.reason for value in self.values if value.is_done and value.reason is not None)
 
 
-def estimate(runs: Sequence[Run], metric: str) -> Estimate:
-    """Return a metric over at least one run, all of one objective."""
-    objective = runs[0].spec.experiment.objective
-    units = (recorded.unit for run in runs if (recorded := run.metric(metric)) is not None)
-    return Estimate(
-        metric=metric,
-        unit=next(units, default_unit(metric, objective.metric)),
-        values=tuple(value(run, metric) for run in runs),
-        failed=sum(run.has_failed for run in runs),
-        worst=math.inf if better(metric, objective.metric, objective.mode) == "min" else -math.inf,
-    )
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
     """The runs of one adapter entry in one scope, in the order of the plan's seeds.
@@ -122,7 +109,15 @@ class Group:
     def estimate(self, metric: str) -> Estimate:
         """Return a metric over its runs."""
         if metric not in self._estimates:
-            self._estimates[metric] = estimate(self.runs, metric)
+            objective = self.spec.experiment.objective
+            units = (recorded.unit for run in self.runs if (recorded := run.metric(metric)) is not None)
+            self._estimates[metric] = Estimate(
+                metric=metric,
+                unit=next(units, default_unit(metric, objective.metric)),
+                values=tuple(value(run, metric) for run in self.runs),
+                failed=sum(run.has_failed for run in self.runs),
+                worst=math.inf if better(metric, objective.metric, objective.mode) == "min" else -math.inf,
+            )
         return self._estimates[metric]
 
     def median(self, metric: str) -> Interval | None:
@@ -260,11 +255,30 @@ def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
             scopes[key] = _scope(run.spec, {scope.text for scope in scopes.values()})
         scope_of[run.run_id] = scopes[key]
         planned.setdefault(scopes[key], {}).setdefault(run.label, []).append(run)
-    return [
-        _group(runs, scope, texts[label], results, scope_of, confidence)
-        for scope, by_label in planned.items()
-        for label, runs in by_label.items()
-    ]
+    groups = []
+    for scope, by_label in planned.items():
+        for label, of_label in by_label.items():
+            spec = of_label[0].spec
+            runs = tuple(run_of(run, results.selected, results.without_record, results.plan.added_seeds) for run in of_label)
+            done = next((run.record for run in runs if run.record is not None and run.is_done), None)
+            emulated = any(run.emulated for run in of_label) or any(run.record.emulated for run in runs if run.record is not None)
+            twins = [run.same_as for run in of_label if run.same_as is not None]
+            group = Group(
+                label=emulated_label(texts[label], spec) if emulated else texts[label],
+                entry=_entry(spec),
+                scope=scope,
+                spec=spec,
+                runs=runs,
+                emulated=emulated,
+                twins=tuple(dict.fromkeys(scope_of[twin] for twin in twins if twin in scope_of))
+                if len(twins) == len(of_label)
+                else (),
+                confidence=confidence,
+                prices=results.plan.accounting.prices,
+                test_result=results.folder / results.run_folder(done) / TEST_RESULT if done is not None else None,
+            )
+            groups.append(group)
+    return groups
 
 
 def by_scope(groups: Iterable[Group]) -> dict[Scope, list[Group]]:
@@ -293,47 +307,20 @@ def job_time_and_best(runs: Sequence[Run]) -> tuple[float | None, float | None]:
     unskipped = [run for run in runs if not run.is_skipped]
     if not unskipped:
         return None, None
-    time, values = estimate(unskipped, "time.jct_without_test").middle, estimate(unskipped, "quality.validation").present
+    times, scores = (
+        [of.value for run in unskipped if (of := value(run, metric)).value is not None]
+        for metric in ("time.jct_without_test", "quality.validation")
+    )
     best = max if unskipped[0].spec.experiment.objective.mode == "max" else min
-    if time is None:
-        return math.inf if any(run.has_failed for run in unskipped) else None, best(values, default=None)
-    return time / MILLISECONDS, best(values, default=None)
+    failed = [math.inf for run in unskipped if run.has_failed]
+    time = middle([*times, *failed]) if times or failed else None
+    return time and time / MILLISECONDS, best(scores, default=None)
 
 
 def log_billing_step(groups: Iterable[Group], metric: str) -> float:
     """Return twice what half a step less is on the logarithm of the shortest run's cost, where it is the greatest."""
     share = max((billed_share(run, metric, group.prices) for group in groups for run in group.runs), default=0.0)
     return -2 * math.log1p(-share / 2)
-
-
-def _group(
-    planned: Sequence[PlannedRun],
-    scope: Scope,
-    label: str,
-    results: Results,
-    scope_of: Mapping[str, Scope],
-    confidence: float,
-) -> Group:
-    runs = tuple(run_of(run, results.selected, results.without_record, results.plan.added_seeds) for run in planned)
-    emulated = any(
-        planned_run.emulated or (run.record is not None and run.record.emulated)
-        for planned_run, run in zip(planned, runs, strict=True)
-    )
-    twins = [run.same_as for run in planned if run.same_as is not None]
-    done = next((run.record for run in runs if run.record is not None and run.is_done), None)
-    spec = planned[0].spec
-    return Group(
-        label=emulated_label(label, spec) if emulated else label,
-        entry=_entry(spec),
-        scope=scope,
-        spec=spec,
-        runs=runs,
-        emulated=emulated,
-        twins=tuple(dict.fromkeys(scope_of[twin] for twin in twins if twin in scope_of)) if len(twins) == len(planned) else (),
-        confidence=confidence,
-        prices=results.plan.accounting.prices,
-        test_result=results.folder / results.run_folder(done) / TEST_RESULT if done is not None else None,
-    )
 
 
 def _scope(spec: RunSpec, taken: set[str]) -> Scope:

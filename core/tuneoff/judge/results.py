@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,20 +72,6 @@ class Results:
     selected: Mapping[str, RunRecord]  # by run id
     without_record: Without = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, folder: Path, plan: Plan, records: Iterable[RunRecord]) -> Results:
-        """Return the results of a plan; the order of the records changes nothing."""
-        without = without_record(folder)  # before the records are read: a run that ends meanwhile has one
-        ordered = tuple(sorted(records, key=lambda record: (record.run_id, record.execution_id)))
-        return cls(
-            folder=folder,
-            plan=plan,
-            planned=tuple(in_file_order(plan)),
-            records=ordered,
-            selected=selected_executions(ordered),
-            without_record=without,
-        )
-
     @property
     def ends(self) -> list[RunEnd]:
         """What each planned run came to, in the plan's order."""
@@ -102,4 +88,14 @@ def read_results(folder: Path) -> Results:
     Raises:
         ResultsError: it is none, or a file in it is damaged.
     """
-    return Results.of(folder, read_plan(folder), read_runs(folder))
+    plan = read_plan(folder)
+    without = without_record(folder)  # before the records are read: a run that ends meanwhile has one
+    records = tuple(sorted(read_runs(folder), key=lambda record: (record.run_id, record.execution_id)))
+    return Results(
+        folder=folder,
+        plan=plan,
+        planned=tuple(in_file_order(plan)),
+        records=records,
+        selected=selected_executions(records),
+        without_record=without,
+    )

@@ -19,7 +19,6 @@ from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.groups import Group, by_scope
-from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Run, Scope, disturbance, why_unknown
 from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
@@ -56,12 +55,12 @@ class ResultsWarning:
         return f"{self.short}{' ' if self.short.endswith('.') else ': '}{self.way_out}" if self.way_out else self.short
 
 
-def results_warnings(results: Results, answers: Answers, names: Mapping[str, str]) -> tuple[ResultsWarning, ...]:
+def results_warnings(answers: Answers, names: Mapping[str, str]) -> tuple[ResultsWarning, ...]:
     """Return the warnings of a folder, the gravest first; `names`: of the frameworks, by label."""
     raised = [
-        *_matrix_warnings(results, answers),
+        *_matrix_warnings(answers),
         *_verdict_warnings(answers),
-        *_run_warnings(results, answers.groups, names, is_over=not any(answers.statuses.get(status) for status in UNFINISHED)),
+        *_run_warnings(answers, names),
         *_figure_warnings(answers),
     ]
     return tuple(sorted(raised, key=lambda warning: warning.rank))
@@ -81,8 +80,9 @@ def _warning(kind: str, of: Iterable[Run] = (), /, *, is_short: bool = True, **f
     return replace(warning, long=warning.long or warning.text, short=warning.short if is_short else "")
 
 
-def _matrix_warnings(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
+def _matrix_warnings(answers: Answers) -> Iterator[ResultsWarning]:
     """Yield what follows from the plan, and from what became of it."""
+    results = answers.results
     if controls(results).contradicts:
         yield _warning("controls_differ", command=command("check", "--controls", results.folder))
     every = [run for group in answers.groups for run in group.runs]
@@ -159,11 +159,10 @@ def _verdict_warnings(answers: Answers) -> Iterator[ResultsWarning]:
         yield _warning("no_noise_floor")
 
 
-def _run_warnings(
-    results: Results, groups: Sequence[Group], names: Mapping[str, str], *, is_over: bool
-) -> Iterator[ResultsWarning]:
-    """Yield what became of runs and what disturbed them; `is_over`: all have ended, so that some can be repeated."""
-    distinct = [group for group in groups if group.same_as is None]
+def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[ResultsWarning]:
+    """Yield what became of runs and what disturbed them; once all have ended some can be repeated."""
+    results, is_over = answers.results, not any(answers.statuses.get(status) for status in UNFINISHED)
+    distinct = [group for group in answers.groups if group.same_as is None]
     every = [(group, run) for group in distinct for run in group.runs]
     tried = [run for group, run in every if not group.emulated]
     disturbances = disturbance(tried)
@@ -213,8 +212,8 @@ def _run_warnings(
         who = listed(f"{count} of {trials[name]} of {name}" for name, count in failing.items())
         cause = Counter(trial.cause for _, _, trial in lost).most_common(1)[0][0]
         yield _warning("failed_trials", (run for _, run, _ in lost), who=who, cause=cause)
-    yield from emulated(groups, names)
-    if any(group.adapter == POOL for group in groups):
+    yield from emulated(answers.groups, names)
+    if any(group.adapter == POOL for group in answers.groups):
         yield _warning("baseline", pool=POOL)
     skipped = [(group.label, run) for group, run in every if run.is_skipped]
     for reason in dict.fromkeys(run.reason for _, run in skipped if run.reason is not None):

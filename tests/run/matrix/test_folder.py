@@ -68,7 +68,8 @@ def test_a_run_whose_record_says_emulated_is_so_whatever_the_plan_has(tmp_path: 
         ends = run_ends(tmp_path / "r", plan)
         assert [end.emulated for end in ends] == [emulated]
         assert ("plain@local (emulated) random" in names(plan, ends)[run.run_id]) is emulated
-        assert to_json(Results.of(tmp_path / "r", plan, ()), ends)["runs"][0]["emulated"] is emulated
+        results = Results(folder=tmp_path / "r", plan=plan, planned=(), records=(), selected={})
+        assert to_json(results, ends)["runs"][0]["emulated"] is emulated
 
 
 def test_a_folder_in_use_is_refused_and_a_copy_by_hard_links_releases_no_lock(tmp_path: Path, plan: Plan) -> None:

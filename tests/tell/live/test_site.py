@@ -13,15 +13,16 @@ from builders.live_folders import Folder
 from builders.live_states import state
 from tell.page.documents import Document
 from tuneoff.errors import MissingPackageError
-from tuneoff.judge.choice.choose import answered
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.results import read_results
 from tuneoff.tell.live import site as module
 from tuneoff.tell.live.sentences import to_json
 from tuneoff.tell.live.site import LIVE, Site, rendered
 from tuneoff.tell.live.state import Activity, LiveState
 from tuneoff.tell.live.watcher import Watcher
-from tuneoff.tell.page.render import LIVE_SCRIPT, content_hash, live_section, resource
-from tuneoff.tell.page.report import composed
+from tuneoff.tell.page.render import LIVE_SCRIPT, content_hash, live_section, render, resource
+from tuneoff.tell.page.report import page
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\x00\u202e<!-- live -->"
 
@@ -181,7 +182,7 @@ def test_ids_are_used_once_and_the_script_finds_them(folder: Folder) -> None:
 
 def test_without_script_the_page_reloads_itself_and_a_report_in_a_file_does_not(folder: Folder) -> None:
     assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', page_of(folder))
-    report = composed(answered(read_results(folder.path)), folder.path / "report")
+    report = render(page(choose(answers(read_results(folder.path))), folder.path / "report"))
     assert not re.search("http-equiv=.refresh|connect-src|<section class=.live|fetch", report)
 
 

@@ -13,8 +13,11 @@ from builders.page_folders import failed, folder, never, specs
 from corpus.scenarios import ADDED, LENGTHS
 from corpus.scenarios import curve as curve_of
 from tell.page.browsing import CONTRAST, CUT, FOCUSED, LOW_CONTRAST, OVERFLOW, UNFOLD, WIDE, WORDS
-from tuneoff.judge.choice.choose import answered
-from tuneoff.tell.page.report import composed, write_report
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import choose
+from tuneoff.tell.page import report as page_report
+from tuneoff.tell.page.render import render
+from tuneoff.tell.page.report import write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -40,7 +43,7 @@ def curve(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of a matrix over the length of its trials."""
     folder = tmp_path_factory.mktemp("curve")
     report = folder / "curve.html"
-    report.write_text(composed(answered(curve_of(*LENGTHS)), folder))
+    report.write_text(render(page_report.page(choose(answers(curve_of(*LENGTHS))), folder)))
     return report
 
 

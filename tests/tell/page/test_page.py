@@ -13,11 +13,12 @@ from corpus.conftest import Recorded, recorded
 from corpus.scenarios import SCENARIOS
 from tell.page.documents import Document, faults
 from tuneoff.errors import ResultsError
-from tuneoff.judge.choice.choose import answered
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.results import read_results
 from tuneoff.record.run_record import FlagRecord
-from tuneoff.tell.page.render import content_hash, resource, style, with_command
-from tuneoff.tell.page.report import composed
+from tuneoff.tell.page.render import content_hash, render, resource, style, with_command
+from tuneoff.tell.page.report import page
 from tuneoff.tell.page.runs import fault_tables
 from tuneoff.tell.page.texts import confidence
 
@@ -29,7 +30,7 @@ MOST_LINES = 500  # of our own JavaScript
 
 def made_page(path: Path) -> str:
     """Return the page of a results folder."""
-    return composed(answered(read_results(path)), path / "report")
+    return render(page(choose(answers(read_results(path))), path / "report"))
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def judged(recorded: Recorded) -> str:
 
 @pytest.mark.parametrize("name", SOUND)
 def test_a_page_is_sound_and_loads_nothing(name: str) -> None:
-    assert faults(composed(answered(SCENARIOS[name]()), Path("report"))) == []
+    assert faults(render(page(choose(answers(SCENARIOS[name]())), Path("report")))) == []
 
 
 @pytest.mark.parametrize("name", ["judged", "tasks", "failed", "katib", "interrupted", "pruners"])
@@ -48,11 +49,11 @@ def test_the_page_of_a_recorded_folder_is_sound(name: str, recorded: Recorded) -
 
 
 def test_the_choice_is_what_the_page_begins_with() -> None:
-    found = answered(SCENARIOS["caveats"]())
-    document = Document(composed(found, Path("report")))
-    assert [one.text for one in document.all("h1")] == [found.choice.lines[0]]
+    found = choose(answers(SCENARIOS["caveats"]()))
+    document = Document(render(page(found, Path("report"))))
+    assert [one.text for one in document.all("h1")] == [found.lines[0]]
     (block,) = [one for one in document.all("section") if one.attributes.get("class") == "answer"]
-    at = [block.text.index(line) for line in (*found.choice.lines, *found.choice.short_warnings)]
+    at = [block.text.index(line) for line in (*found.lines, *found.short_warnings)]
     assert at == sorted(at)
 
 

@@ -88,7 +88,7 @@ def test_a_report_folder_that_cannot_be_made_is_one_line(call: Call, results: Pa
 def test_a_report_that_fails_at_the_end_of_a_matrix_is_one_line(
     error: BaseException, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], results: Path
 ) -> None:
-    def fail(results: Path, answer: object = None) -> Path:
+    def fail(results: Path, choice: object = None) -> Path:
         raise error
 
     monkeypatch.setattr(page_report, "write_report", fail)
@@ -141,7 +141,7 @@ def test_compare_ends_with_the_report_and_the_results(call: Call, tmp_path: Path
 def test_a_report_that_fails_keeps_the_exit_code_and_the_table(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(results: Path, answer: object = None) -> Path:
+    def fail(results: Path, choice: object = None) -> Path:
         raise ZeroDivisionError("planted")
 
     monkeypatch.setattr(page_report, "write_report", fail)

@@ -10,7 +10,8 @@ import pytest
 from builders.made_results import Entry
 from corpus.scenarios import FOUR, SCENARIOS, choice, runs
 from tuneoff.base.format import figure, folded, number, score, shown_unit, wrapped
-from tuneoff.judge.choice.choose import answered
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.groups import in_plan_order
 from tuneoff.registry import list_adapters
 from tuneoff.tell.report.declared import text
@@ -21,14 +22,14 @@ from tuneoff.tell.report.tables import LEAST_COLUMNS, TABLE_WIDTH, WIDTH, ending
 @pytest.mark.parametrize("seeds", [1, 3, 10])
 def test_the_ending_fits_the_terminal_and_32_lines(width: int | None, seeds: int) -> None:
     entries = [*FOUR, Entry("optuna", runs(4100, 25, "t"), sampler="tpe"), Entry("katib", runs(1, 1, "k"), emulated=True)]
-    lines = ending(answered(choice(*entries, seeds=seeds)).choice, width)
+    lines = ending(choose(answers(choice(*entries, seeds=seeds))), width)
     assert max(map(len, lines)) <= (width or TABLE_WIDTH)
     assert max(map(len, lines[lines.index("") :])) <= WIDTH, "below the table are sentences"
     assert len(lines) <= 30  # and the paths of the report and of the results
 
 
 def test_a_narrow_terminal_has_fewer_columns_and_never_a_cut_one() -> None:
-    found = answered(choice(*FOUR)).choice
+    found = choose(answers(choice(*FOUR)))
     wide, narrow = (table(found, width) for width in (80, 55))
     assert len(narrow) == len(wide)
     assert max(map(len, narrow)) <= 55

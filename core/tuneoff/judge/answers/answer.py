@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tuneoff.experiment.metric_catalogue import Scale
 from tuneoff.judge.groups import Group
+from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Disturbance, Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.measure.power.cpu_table import WeightRange
@@ -212,6 +213,7 @@ class Statement:
 class Answers:
     """All answers of a results folder. `claims`: the verdicts in words, most important first; no ranking without one."""
 
+    results: Results
     name: str
     questions: tuple[Question, ...]
     scopes: tuple[Scope, ...]

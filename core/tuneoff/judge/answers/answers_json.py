@@ -25,7 +25,7 @@ def to_json(answers: Answers) -> dict[str, Any]:
     """Return all answers as strict JSON values."""
     return {
         "format_version": FORMAT_VERSION,
-        **field_values(answers, without=("claims", "questions", "groups", "verdicts", "across")),
+        **field_values(answers, without=("results", "claims", "questions", "groups", "verdicts", "across")),
         "summary": list(answers.summary),
         "questions": [field_values(question, {"margin": question.margin_text}) for question in answers.questions],
         "groups": [_group(group, [question.metric for question in answers.questions]) for group in answers.groups],
@@ -108,7 +108,7 @@ def choice_to_json(choice: Choice) -> dict[str, Any]:
     }
     of_filters = () if choice.filters else ("filters", "refusal")
     return {
-        **field_values(choice, because, without=("settings", *of_filters)),
+        **field_values(choice, because, without=("answers", "settings", *of_filters)),
         "lines": list(choice.lines),
         "settings": [_setting(setting) for setting in choice.settings],
     }

@@ -28,6 +28,7 @@ def answers(results: Results) -> Answers:
         for scope, in_scope in of_scope.items()
     }
     result = Answers(
+        results=results,
         name=results.plan.name,
         questions=overall(list(questions.values())),
         scopes=tuple(of_scope),

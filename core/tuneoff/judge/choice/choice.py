@@ -13,7 +13,7 @@ from typing import Literal
 
 from tuneoff.base.format import times_text
 from tuneoff.experiment.names import with_pruner
-from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.scaling import Limit
 from tuneoff.judge.groups import Group
@@ -203,11 +203,12 @@ class BestConfiguration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The answer of a results folder. `settings`: the main one first. `warnings`: what weakens it, the gravest first.
+    """What is chosen by the answers. `settings`: the main one first. `warnings`: what weakens it, the gravest first.
 
     `report_command`: shows all of it. `filters`: what was asked for, and who is left out; `refusal`: why nobody is left.
     """
 
+    answers: Answers
     name: str
     settings: tuple[Setting, ...]
     warnings: tuple[ResultsWarning, ...]

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.commands import command
 from tuneoff.judge.answers.answer import Answers, Outcome, Question
-from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.added import Longest, added, baseline_of
 from tuneoff.judge.choice.choice import BestConfiguration, Certainty, Choice, Row, ScopeColumn, Setting, declared_seeds
 from tuneoff.judge.choice.curve import curves, scaling_lines
@@ -21,7 +18,6 @@ from tuneoff.judge.choice.filters import TRAINING, Filtered
 from tuneoff.judge.choice.lengths import length_table
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.groups import Group
-from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Scope
 from tuneoff.judge.stats.location import middle
 from tuneoff.judge.warnings import results_warnings
@@ -30,31 +26,7 @@ NO_FRAMEWORK = "no framework"
 TIME = "time"  # the question that ratios are of
 
 
-@dataclass(frozen=True)
-class Answered:
-    """A results folder with all that is said of it."""
-
-    results: Results
-    answers: Answers
-    filtered: Filtered | None = None  # whose answers these are; None: of all that was measured
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether a request left nothing."""
-        return self.filtered is not None and not self.filtered.scopes
-
-    @cached_property
-    def choice(self) -> Choice:
-        """The choice among what the answers are on."""
-        return choose(self.results, self.answers, self.filtered)
-
-
-def answered(results: Results) -> Answered:
-    """Answer the questions of a results folder."""
-    return Answered(results, all_answers(results))
-
-
-def choose(results: Results, answers: Answers, filters: Filtered | None = None) -> Choice:
+def choose(answers: Answers, filters: Filtered | None = None) -> Choice:
     """Return the choice, with the setting first in which most frameworks were measured; `filters`: what left these answers."""
     names = _names(answers.groups)
     by_strategy: dict[tuple[str, str], list[Scope]] = {}
@@ -64,12 +36,13 @@ def choose(results: Results, answers: Answers, filters: Filtered | None = None) 
     measured = [setting for setting in settings if setting.rows]
     ordered = tuple(sorted(measured, key=lambda setting: -sum(not row.is_floor and not row.is_emulated for row in setting.rows)))
     return Choice(
+        answers=answers,
         name=answers.name,
         settings=ordered,
-        warnings=results_warnings(results, answers, names),
-        deciding=deciding(results, answers, ordered),
+        warnings=results_warnings(answers, names),
+        deciding=deciding(answers, ordered),
         best=_best(answers.groups),
-        report_command=command("report", results.folder),
+        report_command=command("report", answers.results.folder),
         filters=tuple(filters.lines()) if filters is not None else (),
         refusal=filters.refusal if filters is not None else "",
     )

@@ -10,17 +10,16 @@ from tuneoff.experiment.seeds import seeds_text
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
-from tuneoff.judge.results import Results
 
 MOST_SEEDS = 100  # more are no advice
 WHOLE = "time.jct"
 
 
-def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) -> Deciding | None:
+def deciding(answers: Answers, settings: Sequence[Setting]) -> Deciding | None:
     """Return what would decide the main setting; None where it is decided, or no number of seeds that is reasonable would."""
     if not settings or settings[0].certainty not in (Certainty.DESCRIBED, Certainty.NOT_DECIDED):
         return None
-    seeds = results.plan.seeds
+    results, seeds = answers.results, answers.results.plan.seeds
     needed = _needed(answers, settings[0], len(seeds) - len(results.plan.added_seeds))
     if needed is None or not seeds or results.plan.is_of_bundle:
         return None

@@ -83,7 +83,6 @@ class Filtered:
     """
 
     request: Request
-    results: Results
     answers: Answers
     candidates: tuple[Candidate, ...]
     scopes: tuple[MeasuredScope, ...]
@@ -134,13 +133,14 @@ class Filtered:
 
     def how_to_measure(self) -> Iterator[str]:
         """Yield the command that measures at the asked sizes with enough seeds, and what to change in the file first."""
-        plan, request = self.results.plan, self.request
+        results, request = self.answers.results, self.request
+        plan = results.plan
         beyond = dict.fromkeys(size for outside in self.outside for size in outside.beyond or request.sizes)
         if plan.is_of_bundle or not (self.outside or self.not_measured):
             return
         scopes = (
-            {run.spec.experiment.sampler.name for run in self.results.planned},
-            {run.spec.experiment.pruner.name for run in self.results.planned},
+            {run.spec.experiment.sampler.name for run in results.planned},
+            {run.spec.experiment.pruner.name for run in results.planned},
         )
         changes = [
             f"{kind}: {name}"
@@ -162,7 +162,7 @@ class Filtered:
         replaced |= {name: (f"{request.sizes[name]:g}",) for name in (TRIALS, WORKERS) if name in beyond}
         if len(plan.seeds) - len(plan.added_seeds) < FEWEST_SEEDS:
             replaced["seeds"] = more_seeds(plan, FEWEST_SEEDS)
-        compare = plan.compare_command(self.results.folder, **replaced)
+        compare = plan.compare_command(results.folder, **replaced)
         what = "it" if self.outside else "what was not"
         first = f"set {' and '.join(changes)} in {plan.path}, then: " if changes else ""
         yield f"To measure {what}: {first}{compare}"
@@ -197,9 +197,7 @@ class Filtered:
         }
 
 
-def filtered(
-    results: Results, answers: Answers, listings: Sequence[AdapterListing], faults: Sequence[FaultResult], request: Request
-) -> Filtered:
+def filtered(answers: Answers, listings: Sequence[AdapterListing], faults: Sequence[FaultResult], request: Request) -> Filtered:
     """Return what a request leaves of a results folder. `listings`: the adapters here; `faults`: what became of runs with faults.
 
     Raises:
@@ -215,10 +213,10 @@ def filtered(
     for name in dict.fromkeys(group.adapter for group in answers.groups if group.adapter not in declared):
         candidates.append(Candidate(adapter=name, framework="", obstacles=(absent,)))
     names = {candidate.adapter for candidate in candidates if candidate.is_capable}
-    measured = list(_measured(results, answers, names, request))
+    measured = list(_measured(answers, names, request))
     reached = {group.adapter for scope in measured for group in scope.groups}
     candidates = [
-        candidate if candidate.adapter in reached else _obstructed(candidate, listings, results, request)
+        candidate if candidate.adapter in reached else _obstructed(candidate, listings, answers.results, request)
         for candidate in candidates
     ]
     capable = [candidate.adapter for candidate in candidates if candidate.is_capable]
@@ -229,7 +227,6 @@ def filtered(
             stand_ins[group.adapter, group.label] += len(group.done)
     return Filtered(
         request=request,
-        results=results,
         answers=_restricted(answers, scopes, request),
         candidates=tuple(candidates),
         scopes=tuple(scopes),
@@ -274,7 +271,7 @@ def _refusals(candidate: Candidate, adapter: AdapterClass, results: Results, req
     return list(dict.fromkeys(filter(None, reasons))) if all(reasons) else []
 
 
-def _measured(results: Results, answers: Answers, adapters: set[str], request: Request) -> Iterator[MeasuredScope]:
+def _measured(answers: Answers, adapters: set[str], request: Request) -> Iterator[MeasuredScope]:
     """Yield the scopes in which one of the adapters has a run that is done, as far as the request asks for them."""
     for scope in answers.scopes:
         if request.sampler not in (None, scope.sampler) or request.pruner not in (None, scope.pruner):
@@ -296,7 +293,7 @@ def _measured(results: Results, answers: Answers, adapters: set[str], request: R
         training_times = (value(run, TRAINING).value for group in groups for run in group.runs)
         if seconds := [milliseconds / MILLISECONDS for milliseconds in training_times if milliseconds is not None]:
             sizes[TRIAL_SECONDS] = (min(seconds), max(seconds))
-        name = training_name(experiment.workload, results.plan.name)
+        name = training_name(experiment.workload, answers.name)
         family = f"workload {name}, sampler {with_pruner(scope.sampler, scope.pruner)}"
         yield MeasuredScope(scope=scope, family=family, sizes=sizes, groups=tuple(groups))
 

@@ -41,13 +41,14 @@ def rendered(folder: Path) -> str:
 
     A file that is damaged leaves no report, but the page says so below the live state.
     """
-    from tuneoff.judge.choice.choose import answered
+    from tuneoff.judge.answers.compute import answers
+    from tuneoff.judge.choice.choose import choose
     from tuneoff.judge.results import read_results
     from tuneoff.tell.page.render import render
-    from tuneoff.tell.page.report import composed
+    from tuneoff.tell.page.report import page
 
     try:
-        return composed(answered(read_results(folder)), folder, LIVE)
+        return render(page(choose(answers(read_results(folder))), folder), live=LIVE)
     except ResultsError as error:
         return render({"name": folder.name, "facts": [], "problem": str(error)}, live=LIVE, template="unread.html")
 

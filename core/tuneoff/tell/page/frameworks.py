@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from tuneoff.judge.groups import Group
 from tuneoff.judge.stats.location import Interval
 from tuneoff.run.run_ends import STATUSES
 from tuneoff.tell.page.texts import MARKS, percent
-from tuneoff.tell.report.tables import SIGNS, FigureCell, figure_cell, unit_of
+from tuneoff.tell.report.tables import SIGNS, FigureCell, unit_of
 
 MOST_REFERENCES = 30  # rows, of which each has its ratio to each other one on the page
 LEGEND = {outcome: (*MARKS[outcome], words) for outcome, (_, words) in SIGNS.items()}  # symbol, CSS class and words, on time
@@ -33,12 +33,12 @@ class ColumnHead(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameworkTable:
-    """A table with a row per framework."""
+    """A table with a row per framework. Heads beside those of its columns are those of `run_cells`."""
 
     name: str
     caption: str
     heads: tuple[ColumnHead, ...]
-    cells: Callable[[Group], tuple[FigureCell, ...]]
+    columns: tuple[Metric, ...]  # the last ones of its heads
     notes: tuple[str, ...] = ()
 
 
@@ -58,7 +58,7 @@ def _figures(name: str, caption: str, groups: Sequence[Group], names: Sequence[s
         name=name,
         caption=caption,
         heads=tuple(column_head(column, groups) for column in columns),
-        cells=lambda group: tuple(spread_cell(group, column) for column in columns),
+        columns=tuple(columns),
     )
 
 
@@ -73,10 +73,12 @@ def _reliability(groups: Sequence[Group]) -> FrameworkTable:
         ColumnHead("cancelled", "trials", "ended with their run, or by its budget"),
         *(column_head(metric(name), groups) for name in FOOTPRINT),
     )
-    return FrameworkTable(name="reliability", caption="Failures and footprint", heads=heads, cells=_reliability_cells)
+    columns = tuple(map(metric, FOOTPRINT))
+    return FrameworkTable(name="reliability", caption="Failures and footprint", heads=heads, columns=columns)
 
 
-def _reliability_cells(group: Group) -> tuple[FigureCell, ...]:
+def run_cells(group: Group) -> tuple[FigureCell, ...]:
+    """Return what became of its runs and trials, as `_reliability` heads it."""
     counts = {name: sum(run.status == name for run in group.runs) for name in STATUSES}
     others = [f"{count} {name}" for name, count in counts.items() if count and name != "done"]
     success, ended = group.success, group.counts
@@ -88,7 +90,6 @@ def _reliability_cells(group: Group) -> tuple[FigureCell, ...]:
         if success is None
         else FigureCell(percent(success.estimate), f"{100 * success.low:.0f}–{percent(success.high)}"),
         *(FigureCell(str(count) if group.executed else MISSING) for count in trials),
-        *(spread_cell(group, metric(column)) for column in FOOTPRINT),
     )
 
 
@@ -97,14 +98,6 @@ def column_head(column: Metric, groups: Sequence[Group]) -> ColumnHead:
     units = dict.fromkeys(of.unit for group in groups if not group.twins and (of := group.estimate(column.name)).present)
     unit = column.table_unit or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
     return ColumnHead(column.heading or column.name.rpartition(".")[2].replace("_", " "), unit, f"{column.name}: {column.title}")
-
-
-def spread_cell(group: Group, column: Metric) -> FigureCell:
-    """Return the median over the seeds with its range, and how many runs failed."""
-    estimate = group.estimate(column.name)
-    cell = figure_cell(group, column)
-    failed = f"{estimate.failed} failed" if estimate.failed and estimate.present else ""
-    return cell._replace(below=", ".join(filter(None, (cell.below, failed))))
 
 
 class RatioCell(NamedTuple):

@@ -22,7 +22,7 @@ from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page import frameworks, runs, texts
 from tuneoff.tell.page.texts import sentence, size_cell, visible
 from tuneoff.tell.plots import drawing, job_parts, shares
-from tuneoff.tell.report.tables import FigureCell
+from tuneoff.tell.report.tables import FigureCell, figure_cell
 
 LEAST_P = 0.001  # that is shown
 STYLE, SCRIPT, LIVE_SCRIPT = "report.css", "report.js", "live.js"
@@ -61,7 +61,7 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(frameworks.added_cell, frameworks.added_range, frameworks.report_cell, frameworks.job_cell, frameworks.job_range),
     *(frameworks.failed, frameworks.has_intervals),
     *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.rows_of, frameworks.signs_used),
-    *(frameworks.spread_cell, drawing.axis_unit, drawing.strip, job_parts.bars, shares.drawn),
+    *(frameworks.run_cells, figure_cell, drawing.axis_unit, drawing.strip, job_parts.bars, shares.drawn),
     *(runs.run_cell, runs.run_flags, strategy_text, variant_text),
     *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell),
     *(texts.robustness, texts.seeds_to_decide, with_command, counted, duration_text, number, score, scope_text, sentence),

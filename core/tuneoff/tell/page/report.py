@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base import files
 from tuneoff.base.commands import command
+from tuneoff.base.files import make_folder
 from tuneoff.base.format import counted, duration_range
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.layout import RECORD, REPORT
@@ -18,9 +18,10 @@ from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.anytime import curves
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import ENERGY, Choice, Setting
-from tuneoff.judge.choice.choose import Answered, answered, time_question
+from tuneoff.judge.choice.choose import choose, time_question
 from tuneoff.judge.columns import ENERGY_AND_COST
 from tuneoff.judge.groups import Group, by_scope
 from tuneoff.judge.results import Results, read_results
@@ -28,6 +29,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_bytes
 from tuneoff.tell.page import texts
 from tuneoff.tell.page.frameworks import FrameworkTable, framework_tables
+from tuneoff.tell.page.render import render
 from tuneoff.tell.page.runs import STATUSES, Facts, fault_tables, framework_facts, machine_facts, package_facts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
@@ -40,44 +42,28 @@ KEPT = 160  # characters of a value
 PAGE = "report.html"
 
 
-def write_report(results_folder: Path, output: Path | None = None, answer: Answered | None = None) -> Path:
+def write_report(results_folder: Path, output: Path | None = None, choice: Choice | None = None) -> Path:
     """Write report.html; return its path.
 
-    `output`: the folder to write to; default: `report/` in the results folder. `answer`: what is said of it; None: not known yet.
+    `output`: the folder to write to; default: `report/` in the results folder. `choice`: what is said of it; None: not known yet.
 
     Raises:
         ResultsError: it is not a results folder, a file in it is damaged, or the report cannot be written.
     """
     folder = output or results_folder / REPORT
-    text = composed(answer or answered(read_results(results_folder)), folder)
-    make_folder(folder)
+    text = render(page(choice or choose(answers(read_results(results_folder))), folder))
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise ResultsError(f"{folder} cannot be made: {error.strerror}; free space or choose another --output") from error
     path = folder / PAGE
     write_bytes(path, text.encode())
     return path
 
 
-def composed(answer: Answered, folder: Path, live: str = "") -> str:
-    """Return the HTML of a report that will lie in `folder`. `live`: see `render`."""
-    from tuneoff.tell.page.render import render
-
-    return render(page(answer, folder), live=live)
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder of a report.
-
-    Raises:
-        ResultsError: it cannot be made.
-    """
-    try:
-        files.make_folder(folder)
-    except OSError as error:
-        raise ResultsError(f"{folder} cannot be made: {error.strerror}; free space or choose another --output") from error
-
-
-def page(of: Answered, folder: Path) -> dict[str, Any]:
+def page(choice: Choice, folder: Path) -> dict[str, Any]:
     """Return what the templates read of a results folder; `folder`: where the page will lie, for links to the runs' files."""
-    results, answers, choice = of.results, of.answers, of.choice
+    answers, results = choice.answers, choice.answers.results
     measured_by = circumstances(results.folder, results.selected.values())
     same, differing = package_facts(results)
     main = choice.settings[0] if choice.settings else None

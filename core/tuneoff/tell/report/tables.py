@@ -69,17 +69,19 @@ class FigureCell(NamedTuple):
     reason: str = ""
 
 
-def figure_cell(group: Group, column: Metric) -> FigureCell:
-    """Return the median over the seeds, and below it lowest–highest of the runs that are done."""
+def figure_cell(group: Group, column: Metric, *, with_failed: bool = False) -> FigureCell:
+    """Return the median over the seeds, and below it lowest–highest of the runs that are done; `with_failed`: and the others."""
     estimate = group.estimate(column.name)
     median, values = estimate.middle, estimate.present
     if median is None:
         return FigureCell(MISSING, reason="; ".join(estimate.lacking) or "no run is done")
     low, high = (amount_text(value, estimate.unit, column) for value in (min(values), max(values)))
     lacking = sum(estimate.lacking.values())
+    below = [f"{low}–{high}" if low != high else low if estimate.failed else ""]
+    below += [f"{estimate.failed} failed"] if with_failed and estimate.failed else []
     return FigureCell(
         text=FAILED if math.isinf(median) else amount_text(median, estimate.unit, column),
-        below=f"{low}–{high}" if low != high else low if estimate.failed else "",
+        below=", ".join(filter(None, below)),
         mark=ESTIMATED if estimate.is_estimated else "",
         reason=f"of {len(values)} of {counted(len(values) + lacking, 'run')}" if lacking else "",
     )

@@ -8,21 +8,19 @@ from itertools import groupby
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted
 from tuneoff.judge.answers.answer import Answers
-from tuneoff.judge.choice.choice import Point, ScalingCurve
-from tuneoff.judge.choice.choose import Answered
+from tuneoff.judge.choice.choice import Choice, Point, ScalingCurve
 from tuneoff.judge.choice.curve import FIGURES, amount_text, x_text
 from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.tell.report.tables import ending
 
 
-def report_lines(answer: Answered, width: int | None) -> Iterator[str]:
+def report_lines(choice: Choice, width: int | None) -> Iterator[str]:
     """Yield the choice, the figures over what the matrix varies, the verdicts and what cannot be concluded.
 
     `width`: columns of the terminal; None: there is none. Of what a request leaves nothing of only the refusal is told.
     """
-    choice = answer.choice
     yield from ending(choice, width)
-    if not answer.is_refused:
+    if not choice.refusal:
         yield ""
         for setting in choice.settings:
             names = {row.label: row.marked for row in setting.rows}
@@ -30,7 +28,7 @@ def report_lines(answer: Answered, width: int | None) -> Iterator[str]:
                 yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
                 for label, points in curve.lines.items():
                     yield f"  {names[label]}: {'; '.join(_figure(curve, point) for point in points)}"
-        yield from _answer_lines(answer.answers, choice.warnings)
+        yield from _answer_lines(choice.answers, choice.warnings)
 
 
 def _figure(curve: ScalingCurve, point: Point) -> str:
