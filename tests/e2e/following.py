@@ -22,7 +22,7 @@ class Following:
     def look(self, results: Path) -> str:
         """Note what the processes hold now and which executions there are; return how much they hold."""
         self._executions = list(results.glob("runs/*/*"))
-        self._seen.look(pid for pid in descendants(os.getpid()) if pid not in self._before.processes and is_alive(pid))
+        self._seen.look([pid for pid in descendants(os.getpid()) if pid not in self._before.processes and is_alive(pid)])
         return f"{len(self._seen.pids)} processes, {len(self._seen.listeners)} ports, {len(self._memory())} shared memories"
 
     def left(self, resumed: subprocess.Popen[bytes] | None = None) -> list[str]:

@@ -59,18 +59,18 @@ def all_listeners() -> set[ListeningSocket]:
     return listeners
 
 
-def listeners_of(pids: Iterable[int]) -> set[ListeningSocket]:
-    """Return the listening sockets that these processes hold."""
-    held = set()
+def listeners_of(pids: Iterable[int]) -> dict[ListeningSocket, int]:
+    """Return the listening sockets that these processes hold, each with the last of them that holds it."""
+    held: dict[str, int] = {}
     for pid in pids:
         try:
             for entry in os.scandir(f"/proc/{pid}/fd"):
                 target = os.readlink(entry.path)
                 if target.startswith("socket:["):
-                    held.add(target[8:-1])
+                    held[target[8:-1]] = pid
         except OSError:  # it ended meanwhile
             continue
-    return {listener for listener in all_listeners() if listener.inode in held}
+    return {listener: held[listener.inode] for listener in all_listeners() if listener.inode in held}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,11 @@ class RunTraces:
     listeners: dict[ListeningSocket, int] = field(default_factory=dict)  # with the process that held it
     paths: set[str] = field(default_factory=set)  # what they used in folders that others use too
 
-    def look(self, pids: Iterable[int]) -> None:
+    def look(self, pids: Collection[int]) -> None:
         """Add what these processes hold now."""
+        self.pids.update(pids)
+        self.listeners.update(listeners_of(pids))
         for pid in pids:
-            self.pids.add(pid)
-            self.listeners.update(dict.fromkeys(listeners_of([pid]), pid))
             self.paths.update(_used(pid))
 
     def has(self, path: Path, execution_id: str) -> bool:
@@ -152,8 +152,8 @@ def left_since(
 def _left(before: Footprint, execution_id: str, seen: RunTraces, temporary: Sequence[Path] | None) -> list[Leftover]:
     now = Footprint.now(temporary)
     processes = {pid for pid in now.processes - before.processes if is_alive(pid)} | set(with_mark(MARK, execution_id))
-    listening = {pid for pid in processes if listeners_of([pid]) - before.listeners}  # its port tells more than its being there
-    listeners = now.listeners & set(seen.listeners) | (listeners_of(listening) - before.listeners)
+    listening = {pid for pid in processes if listeners_of([pid]).keys() - before.listeners}  # a port tells more
+    listeners = now.listeners & set(seen.listeners) | (listeners_of(listening).keys() - before.listeners)
     memory = {name for name in now.memory - before.memory if seen.has(Path(SHARED_MEMORY, name), execution_id)}
     files = [path for path in now.temporary - before.temporary if seen.has(path, execution_id)]
     return [
@@ -184,9 +184,9 @@ def shared_folders() -> set[Path]:
 def _used(pid: int) -> Iterator[str]:
     """Yield what a process has open, mapped or works in, below the folders that others use too: the entry of that folder."""
     folders = [SHARED_MEMORY, *map(str, shared_folders())]
-    for text in _mentioned(pid, ("maps",)):
-        for folder in folders:
-            yield from re.findall(rf"{re.escape(folder)}/[^/\s\0]+", os.fsdecode(text))
+    text = os.fsdecode(b"\0".join(_mentioned(pid, ("maps",))))
+    for folder in folders:
+        yield from re.findall(rf"{re.escape(folder)}/[^/\s\0]+", text)
 
 
 def _mentioned(pid: int, names: Collection[str] = ("environ", "cmdline", "maps")) -> list[bytes]:
