@@ -22,7 +22,7 @@ from tuneoff.judge.answers.across import TaskComparison, compared
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import OverTasks, Question
 from tuneoff.judge.groups import Group
-from tuneoff.judge.runs import Run, Scope
+from tuneoff.judge.results import Run, Scope
 from tuneoff.judge.stats.location import wilson
 from tuneoff.judge.stats.sign_flip import generator
 from tuneoff.record.metric_value import metric_value

@@ -32,7 +32,7 @@ from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choose import choose
-from tuneoff.judge.columns import ADDED, COLUMNS, FOOTPRINT
+from tuneoff.judge.metrics import ADDED, COLUMNS, FOOTPRINT
 from tuneoff.measure.declared_variables import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG
 from tuneoff.record import run_record as model

@@ -29,8 +29,8 @@ from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.anytime import Clock, curves
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.groups import grouped, log_billing_step
+from tuneoff.judge.metrics import better, bounds, default_unit, is_of_objective, scale
 from tuneoff.judge.results import Results, read_results
-from tuneoff.judge.runs import better, bounds, default_unit, is_of_objective, scale
 from tuneoff.measure.spans import boundaries
 from tuneoff.record.metric_value import metric_value
 

@@ -18,20 +18,8 @@ from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.conditions import Conditions, conditions
-from tuneoff.judge.results import Results
-from tuneoff.judge.runs import (
-    Run,
-    Scope,
-    Value,
-    better,
-    billed_share,
-    billing_step,
-    bounds,
-    default_unit,
-    grid_step,
-    run_of,
-    value,
-)
+from tuneoff.judge.metrics import better, billed_share, billing_step, bounds, default_unit, grid_step
+from tuneoff.judge.results import Results, Run, Scope, Value, run_of, value
 from tuneoff.judge.stats.location import Interval, median, middle, wilson
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord, TrialState

@@ -1,8 +1,9 @@
-"""A results folder, read once for everything that follows from it; its runs in the order of the file."""
+"""A results folder, read once for all that follows from it: its runs with how they ended, their metrics or why there are none."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,62 @@ from typing import Any
 from tuneoff.base.layout import RUNS
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import named
 from tuneoff.measure.stored import read_runs
+from tuneoff.measure.use import DISTURBED, SHARE
+from tuneoff.record.metric_value import Kind, MetricValue
 from tuneoff.record.results_folder import read_plan
-from tuneoff.record.run_record import RunRecord
+from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.record.selection import selected_executions
-from tuneoff.run.run_ends import RunEnd, Without, ends_of, without_record
+from tuneoff.run.run_ends import RunEnd, Without, came_out, ends_of, without_record
+
+POOL = "serial"  # the adapter that uses no framework: what the others are held to
+EMULATED = "emulated, so in no comparison"
+ENDED = ("done", *FAILED)
+NOT_BEGUN = "not run yet"
+ABSENT = "its record has no such metric"
+FEWEST_UNDISTURBED = 6  # pairs: with fewer no difference can be shown at 5 %
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """The plan, every execution, and the one that stands for each run. `planned`: in the file's order, warm-ups left out."""
+
+    folder: Path
+    plan: Plan
+    planned: tuple[PlannedRun, ...]
+    records: tuple[RunRecord, ...]
+    selected: Mapping[str, RunRecord]  # by run id
+    without_record: Without = field(default_factory=dict)
+
+    @property
+    def ends(self) -> list[RunEnd]:
+        """What each planned run came to, in the plan's order."""
+        return ends_of(self.folder, self.plan, self.selected, self.without_record)
+
+    def run_folder(self, record: RunRecord) -> Path:
+        """Return the folder of an execution, relative to the results folder."""
+        return Path(RUNS) / record.run_id / record.execution_id
+
+
+def read_results(folder: Path) -> Results:
+    """Read a results folder, of a finished matrix or of one that is at work.
+
+    Raises:
+        ResultsError: it is none, or a file in it is damaged.
+    """
+    plan = read_plan(folder)
+    without = without_record(folder)  # before the records are read: a run that ends meanwhile has one
+    records = tuple(sorted(read_runs(folder), key=lambda record: (record.run_id, record.execution_id)))
+    return Results(
+        folder=folder,
+        plan=plan,
+        planned=tuple(in_file_order(plan)),
+        records=records,
+        selected=selected_executions(records),
+        without_record=without,
+    )
 
 
 def in_file_order(plan: Plan) -> list[PlannedRun]:
@@ -62,40 +113,173 @@ def _is_of(run: PlannedRun, entry: dict[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Results:
-    """The plan, every execution, and the one that stands for each run. `planned`: in the file's order, warm-ups left out."""
+class Scope:
+    """What compared runs share. `text` names it in tables: `random`, `tpe + asha digits-300-small`."""
 
-    folder: Path
-    plan: Plan
-    planned: tuple[PlannedRun, ...]
-    records: tuple[RunRecord, ...]
-    selected: Mapping[str, RunRecord]  # by run id
-    without_record: Without = field(default_factory=dict)
+    sampler: str
+    pruner: str
+    variant: str
+    task: str  # "": the file has no tasks
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A planned run of a group. `record`: the execution that stands for it, of a run that is another's the other's."""
+
+    run_id: str
+    spec: RunSpec
+    record: RunRecord | None
+    status: str  # done, failed, timeout, interrupted, skipped, running, planned
+    reason: str | None = None
+    will_run: bool = True  # False: skipped, and no other run stands for it
+    is_added: bool = False  # its seed was added after the folder's first run: no verdict rests on it
 
     @property
-    def ends(self) -> list[RunEnd]:
-        """What each planned run came to, in the plan's order."""
-        return ends_of(self.folder, self.plan, self.selected, self.without_record)
+    def seed(self) -> int:
+        return self.spec.seed
 
-    def run_folder(self, record: RunRecord) -> Path:
-        """Return the folder of an execution, relative to the results folder."""
-        return Path(RUNS) / record.run_id / record.execution_id
+    @property
+    def execution_id(self) -> str | None:
+        """The execution that stands for it; None: it was never started."""
+        return self.record.execution_id if self.record is not None else None
+
+    @property
+    def is_skipped(self) -> bool:
+        return self.status == "skipped"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it counts as worse than any success: it was tried itself, and came to nothing."""
+        return self.status in FAILED
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The names of its own flags."""
+        flags = self.record.flags if self.record is not None and not self.is_skipped else ()
+        return tuple(dict.fromkeys(flag.name for flag in flags))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was tried to its end: an interrupted run is to be run again."""
+        return self.record is not None and self.record.status in ENDED
+
+    @property
+    def is_done(self) -> bool:
+        return self.record is not None and self.record.status == "done"
+
+    @property
+    def has_failed(self) -> bool:
+        return self.record is not None and self.record.status in FAILED
+
+    def metric(self, name: str) -> MetricValue | None:
+        """Return a metric of its record as it stands there; what counts of it is `value`."""
+        return None if self.record is None else self.record.metrics.get(name)
 
 
-def read_results(folder: Path) -> Results:
-    """Read a results folder, of a finished matrix or of one that is at work.
-
-    Raises:
-        ResultsError: it is none, or a file in it is damaged.
-    """
-    plan = read_plan(folder)
-    without = without_record(folder)  # before the records are read: a run that ends meanwhile has one
-    records = tuple(sorted(read_runs(folder), key=lambda record: (record.run_id, record.execution_id)))
-    return Results(
-        folder=folder,
-        plan=plan,
-        planned=tuple(in_file_order(plan)),
-        records=records,
-        selected=selected_executions(records),
-        without_record=without,
+def run_of(run: PlannedRun, selected: Mapping[str, RunRecord], without_record: Without, added_seeds: Collection[int] = ()) -> Run:
+    """Return a planned run with the record that stands for it, or how it ended without one."""
+    record = selected.get(run.run_id if run.same_as is None else run.same_as)
+    status, reason = came_out(run, record, without_record)
+    will_run = run.skip_reason is None or run.same_as is not None
+    return Run(
+        run_id=run.run_id,
+        spec=run.spec,
+        record=record if will_run else None,
+        status=status,
+        reason=NOT_BEGUN if (status, reason) == ("planned", None) else reason,
+        will_run=will_run,
+        is_added=run.spec.seed in added_seeds,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A metric of a run; None with the reason. A failed run has no value and is, in comparisons, worse than any."""
+
+    seed: int
+    value: float | None
+    kind: Kind | None = None
+    reason: str | None = None
+    is_done: bool = False  # the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbance:
+    """Which of some executions other programs disturbed (flag `disturbed`), and of which nobody knows; by their ids."""
+
+    runs: frozenset[str] = frozenset()
+    disturbed: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()  # their samples do not tell
+
+    def __or__(self, other: Disturbance) -> Disturbance:
+        """Return the same of the runs of both."""
+        return Disturbance(
+            runs=self.runs | other.runs, disturbed=self.disturbed | other.disturbed, unknown=self.unknown | other.unknown
+        )
+
+    @property
+    def text(self) -> str:
+        """In words: `3 of 20 runs disturbed`, `3 of 20 runs disturbed, 2 unknown`."""
+        unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
+        return f"{len(self.disturbed)} of {len(self.runs)} runs disturbed{unknown}"
+
+    def to_json(self) -> dict[str, int]:
+        """Return how many there are of each."""
+        return {"runs": len(self.runs), "disturbed": len(self.disturbed), "unknown": len(self.unknown)}
+
+
+def value(run: Run, metric: str) -> Value:
+    """Return a metric of a run that is done."""
+    record = run.record
+    if record is None or record.status != "done":
+        status, reason = (record.status, record.reason) if record is not None else (run.status, run.reason)
+        return Value(seed=run.seed, value=None, reason=f"{status}: {reason}" if reason and reason != status else status)
+    recorded = record.metrics.get(metric)
+    if recorded is None:
+        return Value(seed=run.seed, value=None, reason=ABSENT, is_done=True)
+    return Value(seed=run.seed, value=recorded.value, kind=recorded.kind, reason=recorded.reason_if_null, is_done=True)
+
+
+def units(runs: Iterable[Run], metrics: Iterable[str]) -> dict[str, str]:
+    """Return the unit of each metric, as the first record that has it says."""
+    wanted, by_metric = set(metrics), {}
+    for run in runs:
+        if not wanted:
+            break
+        for metric in [name for name in wanted if run.record is not None and name in run.record.metrics]:
+            by_metric[metric] = run.record.metrics[metric].unit if run.record is not None else ""
+            wanted.discard(metric)
+    return by_metric
+
+
+def disturbance(runs: Iterable[Run]) -> Disturbance:
+    """Return which of these runs were disturbed; an execution that stands for several runs counts once.
+
+    Runs without a record are left out: nothing rests on them.
+    """
+    by_execution = {run.record.execution_id: is_disturbed(run) for run in runs if run.record is not None}
+    return Disturbance(
+        runs=frozenset(by_execution),
+        disturbed=frozenset(name for name, answer in by_execution.items() if answer is True),
+        unknown=frozenset(name for name, answer in by_execution.items() if answer is None),
+    )
+
+
+def is_disturbed(run: Run) -> bool | None:
+    """Tell whether other programs disturbed a run; None where its samples do not tell, or there are none."""
+    record = run.record
+    if record is None:
+        return None
+    if any(flag.name == DISTURBED for flag in record.flags):
+        return True
+    share = record.metrics.get(SHARE)
+    return None if share is None or share.value is None else False
+
+
+def why_unknown(runs: Iterable[Run]) -> str:
+    """Return why it is unknown of most such runs whether other programs disturbed them."""
+    records = {run.record.execution_id: run.record for run in runs if is_disturbed(run) is None and run.record is not None}
+    shares = [record.metrics.get(SHARE) for record in records.values()]
+    reasons = Counter((share.reason_if_null if share is not None else None) or "no sample tells" for share in shares)
+    return reasons.most_common(1)[0][0]

@@ -19,7 +19,7 @@ from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.groups import Group, by_scope
-from tuneoff.judge.runs import POOL, Run, Scope, disturbance, why_unknown
+from tuneoff.judge.results import POOL, Run, Scope, disturbance, why_unknown
 from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE, WRONG_RESULT

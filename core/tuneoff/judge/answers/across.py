@@ -21,7 +21,8 @@ from tuneoff.judge.answers.answer import FAILS, HOLDS, UNCHECKED, AcrossTasks, O
 from tuneoff.judge.answers.judging import UNKNOWN, Measure, is_modelled, pair, weighted, weights_of
 from tuneoff.judge.answers.phrases import difference_text, estimated, failed_runs, question_text, scope_text, size_text
 from tuneoff.judge.groups import Group, log_billing_step, noise_pairs
-from tuneoff.judge.runs import FEWEST_UNDISTURBED, Run, Scope, Value, disturbance, is_disturbed, is_of_objective, value
+from tuneoff.judge.metrics import is_of_objective
+from tuneoff.judge.results import FEWEST_UNDISTURBED, Run, Scope, Value, disturbance, is_disturbed, value
 from tuneoff.judge.stats.paired import judge
 from tuneoff.judge.stats.sign_flip import SignFlip, least_p, sign_flip
 from tuneoff.judge.stats.tasks import stratified_iqm

@@ -15,7 +15,7 @@ from tuneoff.experiment.analysis import quality_margin
 from tuneoff.experiment.schema import AnalysisPart, AnchorsPart
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.judge.answers.answer import Question
-from tuneoff.judge.runs import better, default_unit, is_of_objective, is_share, scale
+from tuneoff.judge.metrics import better, default_unit, is_of_objective, is_share, scale
 
 NO_MARGIN = "none"
 

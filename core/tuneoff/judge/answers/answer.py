@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 from tuneoff.experiment.metric_catalogue import Scale
 from tuneoff.judge.groups import Group
-from tuneoff.judge.results import Results
-from tuneoff.judge.runs import Disturbance, Scope
+from tuneoff.judge.results import Disturbance, Results, Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.measure.power.cpu_table import WeightRange
 

@@ -8,9 +8,9 @@ from typing import Any
 from tuneoff.base.json_values import field_values, plain, values
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Verdict
 from tuneoff.judge.choice.choice import Choice, Point, ScopeColumn, Setting
-from tuneoff.judge.columns import METRICS
 from tuneoff.judge.groups import Group
-from tuneoff.judge.runs import Run
+from tuneoff.judge.metrics import METRICS
+from tuneoff.judge.results import Run
 
 FORMAT_VERSION = 6
 _NO_WEIGHTS = "no model's weights are in its values"

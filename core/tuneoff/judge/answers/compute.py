@@ -12,8 +12,7 @@ from tuneoff.judge.answers.answer import Answers, Question, Verdict
 from tuneoff.judge.answers.judging import is_elsewhere, pairs, verdict
 from tuneoff.judge.answers.phrases import claims, floor_size, is_decided, is_within_noise
 from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
-from tuneoff.judge.results import Results
-from tuneoff.judge.runs import units
+from tuneoff.judge.results import Results, units
 
 
 def answers(results: Results) -> Answers:

@@ -23,7 +23,7 @@ from tuneoff.judge.answers.answer import (
     Verdict,
 )
 from tuneoff.judge.groups import Group, log_billing_step
-from tuneoff.judge.runs import FEWEST_UNDISTURBED, Run, Scope, Value, disturbance, is_disturbed, value
+from tuneoff.judge.results import FEWEST_UNDISTURBED, Run, Scope, Value, disturbance, is_disturbed, value
 from tuneoff.judge.stats.location import Interval, median
 from tuneoff.judge.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.judge.stats.power import seeds_needed

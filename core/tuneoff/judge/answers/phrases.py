@@ -17,7 +17,7 @@ from tuneoff.base.format import MISSING, counted, figure, listed, score, shown_u
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import UNCHECKED, Answers, Outcome, OverTasks, Question, Statement, Verdict
-from tuneoff.judge.runs import POOL, Scope
+from tuneoff.judge.results import POOL, Scope
 from tuneoff.judge.stats.location import Interval
 
 _BETTER = {  # what the better one of a pair does, by question or its metric

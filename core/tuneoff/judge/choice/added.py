@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.groups import Group
-from tuneoff.judge.runs import FEWEST_UNDISTURBED, POOL, is_disturbed
+from tuneoff.judge.results import FEWEST_UNDISTURBED, POOL, is_disturbed
 from tuneoff.judge.stats.location import Interval, median
 
 SHARES = (0.05, 0.01)  # of a job, below which what a framework adds to it and to its trials is called little

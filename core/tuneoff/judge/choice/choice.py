@@ -17,7 +17,7 @@ from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.scaling import Limit
 from tuneoff.judge.groups import Group
-from tuneoff.judge.runs import Scope
+from tuneoff.judge.results import Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.workload import Mode

@@ -18,7 +18,7 @@ from tuneoff.judge.choice.filters import TRAINING, Filtered
 from tuneoff.judge.choice.lengths import length_table
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.groups import Group
-from tuneoff.judge.runs import POOL, Scope
+from tuneoff.judge.results import POOL, Scope
 from tuneoff.judge.stats.location import middle
 from tuneoff.judge.warnings import results_warnings
 

@@ -12,7 +12,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.added import FURTHEST, PER_TRIAL
 from tuneoff.judge.choice.choice import Over, Point, Row, ScalingCurve, ScopeColumn
 from tuneoff.judge.choice.scaling import BUSY, Limit, limit
-from tuneoff.judge.runs import Scope
+from tuneoff.judge.results import Scope
 
 LONGER = 2.0  # times the shortest trial: below, trials count as equally long
 SHORTEST = 0.001  # s: trials that take no time have no share

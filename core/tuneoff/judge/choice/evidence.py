@@ -11,7 +11,7 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import HOLDS, ROBUST, Answers, Outcome, OverTasks, Question, Verdict
 from tuneoff.judge.answers.phrases import median_difference, ratio_of
 from tuneoff.judge.choice.choice import Ratio
-from tuneoff.judge.runs import Disturbance, Scope
+from tuneoff.judge.results import Disturbance, Scope
 from tuneoff.judge.stats.location import middle
 
 

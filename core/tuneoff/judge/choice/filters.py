@@ -27,8 +27,7 @@ from tuneoff.judge.choice.eligibility import Candidate, Exclusion, Obstacle, can
 from tuneoff.judge.choice.request import TRIAL_SECONDS, TRIALS, WORKERS, Range, Request, bracket, size_text, spans
 from tuneoff.judge.fault_results import FaultResult
 from tuneoff.judge.groups import Group
-from tuneoff.judge.results import Results
-from tuneoff.judge.runs import POOL, Scope, value
+from tuneoff.judge.results import POOL, Results, Scope, value
 from tuneoff.registry import AdapterClass, AdapterListing
 
 TRAINING = "trial_execution.median"  # of a run's trials, in ms

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tuneoff.base.format import counted, duration_range, listed
 from tuneoff.judge.choice.added import FURTHEST, Length, covering
 from tuneoff.judge.choice.choice import LengthTable, Row
-from tuneoff.judge.runs import FEWEST_UNDISTURBED
+from tuneoff.judge.results import FEWEST_UNDISTURBED
 
 EXTRAPOLATED, FEW = "extrapolated", "few undisturbed runs"
 NO_BASELINE = "no baseline (serial) ran on its platform with its kind of start"

@@ -19,7 +19,7 @@ from tuneoff.judge.choice.added import covering
 from tuneoff.judge.choice.choice import Certainty, Row, declared_seeds, failures, ratio_text
 from tuneoff.judge.choice.evidence import PairEvidence
 from tuneoff.judge.choice.lengths import EXTRAPOLATED, FEW, epochs_text, lengths_of, range_text
-from tuneoff.judge.runs import disturbance
+from tuneoff.judge.results import disturbance
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
 MOST_PLACES = 3  # tasks that are named as those in which runs failed

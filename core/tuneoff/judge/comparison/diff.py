@@ -29,8 +29,7 @@ from tuneoff.judge.comparison.environments import (
 )
 from tuneoff.judge.comparison.values import ABSENT, compare_values, values_of
 from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
-from tuneoff.judge.results import Results, read_results
-from tuneoff.judge.runs import EMULATED, Run, Scope, units
+from tuneoff.judge.results import EMULATED, Results, Run, Scope, read_results, units
 from tuneoff.judge.stats.location import Interval
 from tuneoff.record.run_record import FAILED
 

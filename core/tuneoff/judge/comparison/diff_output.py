@@ -13,7 +13,7 @@ from tuneoff.judge.answers.judging import BOTH_FAILED
 from tuneoff.judge.answers.phrases import difference_text, seen_text, signed
 from tuneoff.judge.comparison.diff import Change, Comparison
 from tuneoff.judge.comparison.environments import environment_table
-from tuneoff.judge.runs import POOL
+from tuneoff.judge.results import POOL
 from tuneoff.record.flag_meanings import marked
 
 _NAMES = {

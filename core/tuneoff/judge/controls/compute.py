@@ -30,8 +30,7 @@ from tuneoff.judge.controls.same_configuration import (
     settings,
 )
 from tuneoff.judge.groups import Group, grouped, noise_pairs
-from tuneoff.judge.results import Results
-from tuneoff.judge.runs import EMULATED, POOL
+from tuneoff.judge.results import EMULATED, POOL, Results
 from tuneoff.judge.stats.equivalence import Equivalence, EquivalenceAnswer, equivalence, mean_interval
 from tuneoff.judge.stats.location import Interval
 

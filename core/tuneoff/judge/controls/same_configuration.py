@@ -14,7 +14,7 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.judge.comparison.values import ABSENT, Values, compare_values, values_of
 from tuneoff.judge.groups import Group, by_scope
-from tuneoff.judge.runs import POOL
+from tuneoff.judge.results import POOL
 from tuneoff.record.run_record import RunRecord
 
 SAMPLER = "fixed"

@@ -18,8 +18,7 @@ from tuneoff.experiment.names import cell_name, emulated_label, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.groups import job_time_and_best
-from tuneoff.judge.results import in_file_order
-from tuneoff.judge.runs import Run, run_of
+from tuneoff.judge.results import Run, in_file_order, run_of
 from tuneoff.record.events.schema import Process
 from tuneoff.record.events.tail import SETTLED_NS, Tail
 from tuneoff.record.results_folder import read_plan

@@ -11,8 +11,8 @@ from tuneoff.base.format import MISSING, duration_range, two_digits
 from tuneoff.experiment.metric_catalogue import Metric, metric
 from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.choice import Row, ScopeColumn, Setting, failures, ratio_text
-from tuneoff.judge.columns import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME
 from tuneoff.judge.groups import Group
+from tuneoff.judge.metrics import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME
 from tuneoff.judge.stats.location import Interval
 from tuneoff.run.run_ends import STATUSES
 from tuneoff.tell.page.texts import MARKS, percent

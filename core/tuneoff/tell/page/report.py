@@ -22,8 +22,8 @@ from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import ENERGY, Choice, Setting
 from tuneoff.judge.choice.choose import choose, time_question
-from tuneoff.judge.columns import ENERGY_AND_COST
 from tuneoff.judge.groups import Group, by_scope
+from tuneoff.judge.metrics import ENERGY_AND_COST
 from tuneoff.judge.results import Results, read_results
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_bytes

@@ -15,8 +15,7 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.metric_catalogue import Metric
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.fault_results import TITLES, WORST, FaultResult, read_fault_file
-from tuneoff.judge.results import Results
-from tuneoff.judge.runs import ABSENT, Run
+from tuneoff.judge.results import ABSENT, Results, Run
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
 from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.report.tables import FigureCell, amount_text

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from tuneoff.base.format import ESTIMATED, MISSING, counted
 from tuneoff.judge.answers.answer import Answers, Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import difference_text, floor_text, seen_text
-from tuneoff.judge.runs import Scope
+from tuneoff.judge.results import Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.report.tables import SIGNS, FigureCell
 

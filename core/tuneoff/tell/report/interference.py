@@ -10,8 +10,7 @@ from tuneoff.base.format import MISSING, counted, number
 from tuneoff.base.identity import canonical_json, digest
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.groups import Group, grouped
-from tuneoff.judge.results import Results
-from tuneoff.judge.runs import EMULATED, POOL
+from tuneoff.judge.results import EMULATED, POOL, Results
 from tuneoff.judge.stats.location import middle
 from tuneoff.measure.spans import busy_ns
 from tuneoff.measure.use import busy_cpu

@@ -15,7 +15,7 @@ from tuneoff.experiment.accounting.declared import carbon_line, prices_line, rea
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.conditions import condition_lines
 from tuneoff.judge.groups import Group
-from tuneoff.judge.runs import Run
+from tuneoff.judge.results import Run
 from tuneoff.judge.warnings import emulated, several_kinds
 from tuneoff.record.flag_meanings import marked
 from tuneoff.record.metric_value import Kind

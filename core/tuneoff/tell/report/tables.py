@@ -29,9 +29,9 @@ from tuneoff.experiment.metric_catalogue import STEPS, Metric, metric
 from tuneoff.experiment.names import platform_text
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, BestConfiguration, Choice, LengthTable, Row, Setting, failures
-from tuneoff.judge.columns import COLUMNS
 from tuneoff.judge.groups import Group
-from tuneoff.judge.runs import Scope
+from tuneoff.judge.metrics import COLUMNS
+from tuneoff.judge.results import Scope
 from tuneoff.judge.stats.location import Interval, middle
 from tuneoff.tell.report.notes import NO_CIRCUMSTANCES, Circumstances, cost_notes, notes
 
