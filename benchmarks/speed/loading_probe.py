@@ -18,9 +18,9 @@ import pyarrow
 import tuneoff
 from benchmarks.speed.derive_probe import peak_bytes
 from tuneoff.record.results_folder import read_plan
-from tuneoff.tell.frames.columns import CHARGED, TABLES
 from tuneoff.tell.frames.export import export
 from tuneoff.tell.frames.load import COLUMNS, load
+from tuneoff.tell.frames.tables import CHARGED, TABLES
 
 SUMMARIZED = ["label", "sampler", *COLUMNS]
 REPEATS = 3

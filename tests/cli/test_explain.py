@@ -42,7 +42,7 @@ from tuneoff.record.flag_meanings import FLAGS, HARMLESS, MACHINE, SERIOUS, mark
 from tuneoff.record.run_record import RunStatus
 from tuneoff.registry import list_adapters
 from tuneoff.run.supervisor.limits import TOO_FEW
-from tuneoff.tell.frames.columns import RUN_KEYS, TABLES
+from tuneoff.tell.frames.tables import RUN_KEYS, TABLES
 from tuneoff.tell.page.frameworks import column_head
 from tuneoff.tell.report.tables import _columns
 from tuneoff.trust.check.checks import CHECKS

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.cli.main import main
-from tuneoff.tell.frames.columns import RUN_KEYS
+from tuneoff.tell.frames.tables import RUN_KEYS
 
 HERE = Path(__file__).parent
 FOLDERS, EXPECTED = HERE / "folders", HERE / "expected"

@@ -25,8 +25,7 @@ from tuneoff.judge.groups import in_plan_order
 from tuneoff.tell.page.render import render as html
 from tuneoff.tell.page.report import page
 from tuneoff.tell.report.interference import interference, interference_json, interference_lines
-from tuneoff.tell.report.tables import ending, render
-from tuneoff.tell.report.text import report_lines
+from tuneoff.tell.report.tables import ending, render, report_lines
 
 WIDTH = 130
 TABLES = {  # what the table of figures is shown of too

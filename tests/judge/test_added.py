@@ -20,7 +20,7 @@ from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choice import Choice
 from tuneoff.judge.choice.choose import choose
-from tuneoff.judge.choice.scaling import limit
+from tuneoff.judge.choice.curve import limit
 from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema

@@ -17,8 +17,7 @@ from command_line import Call
 from tuneoff.base.layout import PLAN
 from tuneoff.cli import report
 from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
-from tuneoff.judge.choice.eligibility import Exclusion, candidate_of, check_request
-from tuneoff.judge.choice.request import NEAR, Bracket, Request, bracket, spans
+from tuneoff.judge.choice.request import NEAR, Bracket, Exclusion, Request, bracket, candidate_of, check_request, spans
 from tuneoff.judge.fault_results import read_faults
 from tuneoff.registry import list_adapters
 

@@ -15,7 +15,7 @@ from benchmarks.speed.synthetic_export import write_export
 from benchmarks.speed.synthetic_results import write_results
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import TrialState
-from tuneoff.tell.frames.columns import TABLES
+from tuneoff.tell.frames.tables import TABLES
 
 
 @pytest.fixture(scope="module")

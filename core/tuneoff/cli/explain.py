@@ -301,7 +301,7 @@ def record() -> Iterator[Entry]:
 
 def record_columns() -> Iterator[Entry]:
     """Columns of the tables of `tuneoff export` and `tuneoff.load`."""
-    from tuneoff.tell.frames.columns import RUN_KEYS, TABLES, Columns
+    from tuneoff.tell.frames.tables import RUN_KEYS, TABLES, Columns
 
     parts: Mapping[str, Columns] = {"*": RUN_KEYS, **TABLES}
     for table, table_columns in parts.items():

@@ -69,8 +69,8 @@ def execute(arguments: argparse.Namespace) -> int:
     results = arguments.results or newest_folder(needs_runs=True)
     answer, filters = answers(read_results(results)), None
     if request != Request():
-        from tuneoff.judge.choice.eligibility import check_request
         from tuneoff.judge.choice.filters import filtered
+        from tuneoff.judge.choice.request import check_request
         from tuneoff.registry import list_adapters
 
         listings = list_adapters()  # installed ones: no module that a folder names is imported
@@ -84,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
         filters_json = {} if filters is None else {"filters": filters.to_json()}
         write_json({"choice": choice_to_json(choice), **filters_json, **to_json(answer)})
     elif arguments.text or choice.refusal:
-        from tuneoff.tell.report.text import report_lines
+        from tuneoff.tell.report.tables import report_lines
 
         write("\n".join(map(printable, report_lines(choice, terminal_width()))))
     else:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.identity import canonical_json
@@ -17,7 +18,6 @@ from tuneoff.experiment.names import emulated_label, strategy_text, variant_text
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
-from tuneoff.judge.conditions import Conditions, conditions
 from tuneoff.judge.metrics import better, billed_share, billing_step, bounds, default_unit, grid_step
 from tuneoff.judge.results import Results, Run, Scope, Value, run_of, value
 from tuneoff.judge.stats.location import Interval, median, middle, wilson
@@ -327,3 +327,47 @@ def _scope(spec: RunSpec, taken: set[str]) -> Scope:
 def _entry(spec: RunSpec) -> str:
     options = {name: value for name, value in spec.options.items() if name not in spec.local_options}
     return canonical_json([spec.adapter, spec.platform, options])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How an adapter's runs ran, as their records have it; of each more than one only if runs differ."""
+
+    cpu_limits: tuple[str, ...] = ()  # of each slot
+    changed_defaults: tuple[str, ...] = ()
+    process_per_trial: bool = False
+    reports: tuple[str, ...] = ()  # of which epochs it is told
+
+
+def conditions(records: Iterable[RunRecord]) -> Conditions:
+    """Return the conditions of the executions of one adapter."""
+    limits: dict[str, None] = {}
+    changed: dict[str, None] = {}
+    reports: dict[str, None] = {}
+    process_per_trial = False
+    for record in records:
+        if (limit := cpu_limit(record)) is not None:
+            limits[limit] = None
+        adapter = _part(record, "adapter")
+        texts = adapter.get("changed_defaults")
+        changed.update(dict.fromkeys(map(str, texts if isinstance(texts, list) else ())))
+        process_per_trial |= adapter.get("long_lived_workers") is False
+        if isinstance(level := adapter.get("reports"), str):
+            reports[level] = None
+    return Conditions(
+        cpu_limits=tuple(limits), changed_defaults=tuple(changed), process_per_trial=process_per_trial, reports=tuple(reports)
+    )
+
+
+def cpu_limit(record: RunRecord) -> str | None:
+    """Return what limited the processors of a run's slots; None: its command was killed before it could be noted."""
+    limits = _part(record, "limits")
+    text, quota = limits.get("cpus"), limits.get("cpu_quota")
+    if text is None:
+        return None
+    return f"quota of {quota:g} processors ({text})" if isinstance(quota, int | float) else str(text)
+
+
+def _part(record: RunRecord, name: str) -> Mapping[str, Any]:
+    part = record.environment.get(name)
+    return part if isinstance(part, Mapping) else {}

@@ -15,7 +15,7 @@ import tuneoff
 from builders.odd_folders import export_to
 from builders.stored import write_run
 from tuneoff.measure.stored import read_run
-from tuneoff.tell.frames.columns import TABLES, Column
+from tuneoff.tell.frames.tables import TABLES, Column
 
 AN_HOUR_NS = 3_600_000_000_000
 

@@ -14,8 +14,7 @@ from builders.odd_folders import export_to
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.measure.waste import POLICIES
 from tuneoff.tell.frames import load as loading
-from tuneoff.tell.frames.columns import CHARGED, TABLES
-from tuneoff.tell.report.export_rows import Row
+from tuneoff.tell.frames.tables import CHARGED, TABLES, Row
 
 
 @pytest.mark.parametrize("folder", ["results", "odd"])

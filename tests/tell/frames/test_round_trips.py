@@ -11,8 +11,8 @@ from pandas.testing import assert_frame_equal
 
 import tuneoff
 from builders.odd_folders import HOSTILE, export_to
-from tuneoff.tell.frames.columns import TABLES
 from tuneoff.tell.frames.parquet import ParquetTable, schema
+from tuneoff.tell.frames.tables import TABLES
 
 pytestmark = pytest.mark.slow
 

@@ -21,9 +21,8 @@ from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.spans import PARTS
 from tuneoff.measure.stored import read_run
 from tuneoff.record.run_record import FlagRecord
-from tuneoff.tell.frames.columns import TABLES
 from tuneoff.tell.frames.export import Format, export
-from tuneoff.tell.report.export_rows import trial_rows
+from tuneoff.tell.frames.tables import TABLES, trial_rows
 
 Rows = list[dict[str, Any]]
 

@@ -6,16 +6,16 @@ A *row* is a framework in a setting, or the plain process pool, which is the flo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from tuneoff.base.format import times_text
+from tuneoff.base.format import counted, times_text, two_digits
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.choice.added import Added
-from tuneoff.judge.choice.scaling import Limit
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import Scope
 from tuneoff.judge.stats.location import Interval
@@ -118,6 +118,36 @@ class Point:
     reports: float | None = None
     predicted: float | None = None
     is_extrapolated: bool = False  # the prediction: to over ten times the length or the reports that it rests on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """From how many workers on utilization is below BUSY: in the middle of the seeds, in the lowest and the highest of them.
+
+    Each is a number that was measured, with all greater ones below BUSY too; infinite: up to the most, `measured`, it is not.
+    `knee`: its median over the seeds; None where the ceiling was not seen.
+    """
+
+    below: float
+    low: float
+    high: float
+    measured: int
+    knee: Interval | None
+
+    @property
+    def text(self) -> str:
+        """Return `from 16 on (8 to 16 by seed; knee 9.1, 8.0 to 10)`, `not up to 64`."""
+        beside = [f"{_count(self.low)} to {_count(self.high)} by seed"] if self.low != self.high else []
+        if self.knee is not None:
+            ends = (self.knee.low, self.knee.high)
+            knee_range = f", {two_digits(ends[0])} to {two_digits(ends[1])}" if all(map(math.isfinite, ends)) else ""
+            beside.append(f"knee {two_digits(self.knee.estimate)}{knee_range}")
+        where = f"not up to {self.measured}" if math.isinf(self.below) else f"from {counted(round(self.below), 'worker')} on"
+        return where + (f" ({'; '.join(beside)})" if beside else "")
+
+
+def _count(workers: float) -> str:
+    return "none" if math.isinf(workers) else f"{workers:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

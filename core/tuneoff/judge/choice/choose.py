@@ -15,8 +15,7 @@ from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.deciding import deciding
 from tuneoff.judge.choice.evidence import PairEvidence
 from tuneoff.judge.choice.filters import TRAINING, Filtered
-from tuneoff.judge.choice.lengths import length_table
-from tuneoff.judge.choice.sentences import sentences
+from tuneoff.judge.choice.sentences import length_table, sentences
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import POOL, Scope
 from tuneoff.judge.stats.location import middle

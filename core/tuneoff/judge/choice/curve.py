@@ -1,4 +1,11 @@
-"""Figures over the trial lengths, the numbers of workers or the numbers of trials that a matrix varies."""
+"""Figures over the trial lengths, the numbers of workers or the numbers of trials that a matrix varies.
+
+Up to how many workers does a framework keep them busy? From the utilization of jobs that differ in their workers alone.
+The knee is where two asymptotes cross: few workers are each as busy as the fewest that were measured, and of many the framework
+keeps no more than so many busy at once.
+
+Source: P. J. Denning and J. P. Buzen, ACM Comput. Surv. 10 (1978) 225, section 5.2 (the saturation point N*).
+"""
 
 from __future__ import annotations
 
@@ -10,10 +17,12 @@ from operator import methodcaller
 from tuneoff.base.format import counted, duration_text, two_digits
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.added import FURTHEST, PER_TRIAL
-from tuneoff.judge.choice.choice import Over, Point, Row, ScalingCurve, ScopeColumn
-from tuneoff.judge.choice.scaling import BUSY, Limit, limit
+from tuneoff.judge.choice.choice import Limit, Over, Point, Row, ScalingCurve, ScopeColumn
 from tuneoff.judge.results import Scope
+from tuneoff.judge.stats.location import median
 
+BUSY = 95.0  # % of utilization; less is called a loss
+Utilization = Mapping[int, float]  # in %, by the number of workers; 0: the run failed
 LONGER = 2.0  # times the shortest trial: below, trials count as equally long
 SHORTEST = 0.001  # s: trials that take no time have no share
 MORE_REPORTS = 1.5  # of a trial: with fewer nothing tells what a report adds from what a trial does
@@ -91,7 +100,7 @@ def x_text(curve: ScalingCurve, point: Point) -> str:
     return duration_text(point.x) + (f" of {counted(round(point.epochs or 0), 'epoch')}" if len(numbers) > 1 else "")
 
 
-def amount_text(curve: ScalingCurve, value: float) -> str:
+def curve_amount(curve: ScalingCurve, value: float) -> str:
     """Return a value of a curve with two digits, or as many as tell it from 100 %: `31 %`, `4.2 ms`."""
     if curve.metric == UTILIZATION and BUSY - 5 < value < 100:
         return f"{value:.1f} %"
@@ -104,7 +113,7 @@ def _growth(curve: ScalingCurve, points: Sequence[Point]) -> str:
     if curve.metric in (DRIVER, TREE):
         each = (last.value.estimate - first.value.estimate) / (last.x - first.x) * KILOBYTES
         return f"{two_digits(each)} kB per further trial"
-    before, after = (amount_text(curve, point.value.estimate) for point in (first, last))
+    before, after = (curve_amount(curve, point.value.estimate) for point in (first, last))
     return f"{before} in a job of {first.x:.0f} trials and {after} in one of {last.x:.0f}"
 
 
@@ -202,3 +211,34 @@ def _limits(rows: Iterable[Row], scopes: Iterable[Scope], confidence: float) -> 
         if by_seed:
             limits[row.label] = limit(list(by_seed.values()), confidence)
     return limits
+
+
+def limit(by_seed: Sequence[Utilization], confidence: float) -> Limit:
+    """Return the limit of a framework, by the seeds that were measured with the most workers: only they saw what `measured` says.
+
+    `by_seed`: at least one, each with at least one number of workers.
+    """
+    most = max(max(utilization) for utilization in by_seed)
+    seen = [utilization for utilization in by_seed if most in utilization]
+    below = []
+    for utilization in seen:
+        most_busy = max((count for count, share in utilization.items() if share >= BUSY), default=0)
+        below.append(min((count for count in utilization if count > most_busy), default=math.inf))
+    below.sort()
+    knee = median([_knee(utilization) for utilization in seen], confidence)
+    return Limit(
+        below=below[(len(below) - 1) // 2],
+        low=below[0],
+        high=below[-1],
+        measured=most,
+        knee=knee if math.isfinite(knee.estimate) else None,
+    )
+
+
+def _knee(utilization: Utilization) -> float:
+    """Return the workers at the knee; infinite beyond the last but one number that did not fail: one more is not a ceiling."""
+    counts = sorted(count for count, share in utilization.items() if share > 0)
+    if len(counts) < 3:
+        return math.inf
+    knee = max(count * utilization[count] for count in counts) / utilization[counts[0]]
+    return knee if knee <= counts[-2] else math.inf

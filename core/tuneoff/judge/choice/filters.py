@@ -23,8 +23,20 @@ from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.answers.phrases import claims
 from tuneoff.judge.choice.deciding import more_seeds
-from tuneoff.judge.choice.eligibility import Candidate, Exclusion, Obstacle, candidate_of
-from tuneoff.judge.choice.request import TRIAL_SECONDS, TRIALS, WORKERS, Range, Request, bracket, size_text, spans
+from tuneoff.judge.choice.request import (
+    TRIAL_SECONDS,
+    TRIALS,
+    WORKERS,
+    Candidate,
+    Exclusion,
+    Obstacle,
+    Range,
+    Request,
+    bracket,
+    candidate_of,
+    size_text,
+    spans,
+)
 from tuneoff.judge.fault_results import FaultResult
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import POOL, Results, Scope, value

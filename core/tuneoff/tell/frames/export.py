@@ -27,11 +27,10 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
 from tuneoff.record.selection import selected_executions
 from tuneoff.record.store import ended_executions
-from tuneoff.tell.frames.columns import CHARGED, Columns
-from tuneoff.tell.frames.columns import TABLES as COLUMNS
 from tuneoff.tell.frames.parquet import ParquetTable, export_key
-from tuneoff.tell.record_head import read_head
-from tuneoff.tell.report.export_rows import (
+from tuneoff.tell.frames.tables import (
+    CHARGED,
+    Columns,
     Row,
     declared_rows,
     epoch_rows,
@@ -41,6 +40,8 @@ from tuneoff.tell.report.export_rows import (
     trial_charges,
     trial_rows,
 )
+from tuneoff.tell.frames.tables import TABLES as COLUMNS
+from tuneoff.tell.record_head import read_head
 
 log = logging.getLogger(__name__)
 Format = Literal["csv", "json", "parquet"]

@@ -15,8 +15,7 @@ from tuneoff.base.identity import digest
 from tuneoff.errors import ResultsError
 from tuneoff.record.end import end_bytes, key_of
 from tuneoff.record.store import ended_executions
-from tuneoff.tell.frames.columns import Column, Columns
-from tuneoff.tell.report.export_rows import Row
+from tuneoff.tell.frames.tables import Column, Columns, Row
 
 ROWS_AT_ONCE = 20_000  # that are Python objects at a time
 ROW_GROUP = 131_072  # rows of a Parquet file that lie together: large enough to read fast, small enough to hold

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from tuneoff.base.format import MISSING
 from tuneoff.judge.choice.added import SHARES
 from tuneoff.judge.choice.choice import Point, ScalingCurve, Setting
-from tuneoff.judge.choice.curve import ADDED, FIGURES, UTILIZATION, amount_text, x_text
-from tuneoff.judge.choice.scaling import BUSY
+from tuneoff.judge.choice.curve import ADDED, BUSY, FIGURES, UTILIZATION, curve_amount, x_text
 from tuneoff.tell.plots import drawing
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH, apart
 from tuneoff.tell.plots.drawing import Scale, scale
@@ -148,10 +147,10 @@ def _cell(curve: ScalingCurve, point: Point | None) -> FigureCell:
     """Return a figure, and below it its interval and what was predicted."""
     if point is None:
         return FigureCell(MISSING, reason="no run has the figure, or its trials take no time")
-    low, high = (amount_text(curve, end) for end in (point.value.low, point.value.high))
+    low, high = (curve_amount(curve, end) for end in (point.value.low, point.value.high))
     beside = [f"{low.rpartition(' ')[0]} to {high}"] if _has_interval(point) else []
-    beside += [f"predicted {amount_text(curve, point.predicted)}"] if point.predicted is not None else []
-    return FigureCell(amount_text(curve, point.value.estimate), "; ".join(beside))
+    beside += [f"predicted {curve_amount(curve, point.predicted)}"] if point.predicted is not None else []
+    return FigureCell(curve_amount(curve, point.value.estimate), "; ".join(beside))
 
 
 def _has_interval(point: Point) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,7 @@ from tuneoff.base.layout import RUNS
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import carbon_line, prices_line, read_accounting
 from tuneoff.experiment.names import with_pruner
-from tuneoff.judge.conditions import condition_lines
-from tuneoff.judge.groups import Group
+from tuneoff.judge.groups import Conditions, Group
 from tuneoff.judge.results import Run
 from tuneoff.judge.warnings import emulated, several_kinds
 from tuneoff.record.flag_meanings import marked
@@ -23,6 +22,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import header_of
 from tuneoff.record.samples.schema import Header
 
+REPORTS = {"none": "none", "at_end": "its best one, when a trial ends", "every_epoch": "every one"}
 MEDIANS = "Medians over seeds, in which a failed run is worse than any; below them lowest–highest of the runs that are done."
 ORDER: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")
 ENERGY = "energy.per_completed_trial_without_test"
@@ -245,3 +245,30 @@ def _saved(group: Group) -> Iterator[str]:
             unit, factor = shown_unit(estimate.unit)
             what = "epochs" if estimate.unit == "count" else unit
             yield f"{ESTIMATED}{figure(estimate.middle * factor)} {what}"
+
+
+def condition_lines(labelled: Iterable[tuple[str, Conditions]]) -> list[str]:
+    """Return the lines that stand below figures; `labelled`: labels, each as often as it has groups, with their conditions."""
+    by_label: dict[str, list[Conditions]] = {}
+    for label, conditions in labelled:
+        by_label.setdefault(label, []).append(conditions)
+    lines = [f"Limit of a slot's processors: {text}." for text in _shared(by_label, lambda conditions: conditions.cpu_limits)]
+    reports = _shared(by_label, lambda conditions: tuple(REPORTS.get(report, report) for report in conditions.reports))
+    lines += [f"Epochs of which a framework is told: {text}." for text in reports]
+    for label, of_label in by_label.items():
+        if changed := dict.fromkeys(text for conditions in of_label for text in conditions.changed_defaults):
+            lines.append(f"{label} is changed against its defaults: {'; '.join(changed)}.")
+        if any(conditions.process_per_trial for conditions in of_label):
+            lines.append(f"{label} starts a process per trial, which imports what the workload needs: that is in its overhead.")
+    return lines
+
+
+def _shared(by_label: Mapping[str, Sequence[Conditions]], texts: Callable[[Conditions], tuple[str, ...]]) -> list[str]:
+    """Return one text: the one that all have, or each one with those who have it; none where nobody has one."""
+    labels: dict[str, list[str]] = {}
+    for label, of_label in by_label.items():
+        for text in dict.fromkeys(text for conditions in of_label for text in texts(conditions)):
+            labels.setdefault(text, []).append(label)
+    if len(labels) < 2:
+        return list(labels)
+    return ["; ".join(f"{', '.join(names)}: {text}" for text, names in labels.items())]

@@ -1,6 +1,7 @@
 """What `run` and `compare` end with: a table of frameworks with the choice in words; with `--verbose` that of all figures.
 
 Of both as many columns are shown as fit the terminal. A figure has the same digits, units and marks in them and on the page.
+`report --text` prints the same ending, the verdicts in words and what cannot be concluded.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tuneoff.base.clock import MILLISECONDS
+from tuneoff.base.commands import command
 from tuneoff.base.format import (
     ESTIMATED,
     MISSING,
@@ -27,12 +30,25 @@ from tuneoff.base.format import (
 )
 from tuneoff.experiment.metric_catalogue import STEPS, Metric, metric
 from tuneoff.experiment.names import platform_text
-from tuneoff.judge.answers.answer import Outcome
-from tuneoff.judge.choice.choice import ENERGY, QUALITY, BestConfiguration, Choice, LengthTable, Row, Setting, failures
+from tuneoff.judge.answers.answer import Answers, Outcome
+from tuneoff.judge.choice.choice import (
+    ENERGY,
+    QUALITY,
+    BestConfiguration,
+    Choice,
+    LengthTable,
+    Point,
+    Row,
+    ScalingCurve,
+    Setting,
+    failures,
+)
+from tuneoff.judge.choice.curve import FIGURES, curve_amount, x_text
 from tuneoff.judge.groups import Group
 from tuneoff.judge.metrics import COLUMNS
 from tuneoff.judge.results import Scope
 from tuneoff.judge.stats.location import Interval, middle
+from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.tell.report.notes import NO_CIRCUMSTANCES, Circumstances, cost_notes, notes
 
 if TYPE_CHECKING:
@@ -347,3 +363,51 @@ def _best(choice: Choice, best: BestConfiguration, most: int | None) -> str:
     rest = ", ..." if most is not None and len(parameters) > most else ""
     single = "Best single trial (no ranking)" if most is not None else "Best trial"
     return f"{single}: {best.metric} {score(best.value)} with {name}: {', '.join(parameters[:most])}{rest}"
+
+
+def report_lines(choice: Choice, width: int | None) -> Iterator[str]:
+    """Yield the choice, the figures over what the matrix varies, the verdicts and what cannot be concluded.
+
+    `width`: columns of the terminal; None: there is none. Of what a request leaves nothing of only the refusal is told.
+    """
+    yield from ending(choice, width)
+    if not choice.refusal:
+        yield ""
+        for setting in choice.settings:
+            names = {row.label: row.marked for row in setting.rows}
+            for curve in setting.curves:
+                yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
+                for label, points in curve.lines.items():
+                    yield f"  {names[label]}: {'; '.join(_point_text(curve, point) for point in points)}"
+        yield from _answer_lines(choice.answers, choice.warnings)
+
+
+def _point_text(curve: ScalingCurve, point: Point) -> str:
+    extrapolated = " (extrapolated)" if point.is_extrapolated else ""
+    predicted = f", {curve_amount(curve, point.predicted)} predicted{extrapolated}" if point.predicted is not None else ""
+    return f"{x_text(curve, point)} {curve_amount(curve, point.value.estimate)}{predicted}"
+
+
+def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Iterator[str]:
+    """Yield the verdicts in words, and what cannot be concluded."""
+    total = sum(answers.statuses.values())
+    came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
+    yield f"{answers.name}: {counted(total, 'planned run')}: {came}"
+    yield ""
+    for (question, where), grouped in groupby(answers.claims, key=lambda claim: (claim.question, claim.where)):
+        heading = ", ".join(filter(None, (question, where)))
+        claims = list(grouped)
+        if len(claims) == 1 or not heading:  # a claim that is alone keeps its heading in its line
+            yield from (claim.sentence for claim in claims)
+        else:
+            yield f"{heading}:"
+            yield from (f"  - {claim.text}" for claim in claims)
+    yield ""
+    yield "What cannot be concluded:"
+    yield from (f"  - {warning.long}" for warning in warnings)
+    percent = 100 * answers.confidence
+    family = answers.family_size
+    yield (
+        f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
+        f"question and scope (Bonferroni). How to read them: {command('explain', 'docs/verdicts.md')}"
+    )
