@@ -9,7 +9,7 @@ from dataclasses import replace
 from tuneoff.judge.answers.across import across_tasks
 from tuneoff.judge.answers.analysis_plan import Frozen, frozen, overall
 from tuneoff.judge.answers.answer import Answers, Question, Verdict
-from tuneoff.judge.answers.judging import is_elsewhere, pairs, verdict
+from tuneoff.judge.answers.judging import PairComparison, is_elsewhere, pairs
 from tuneoff.judge.answers.phrases import claims, floor_size, is_decided, is_within_noise
 from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
 from tuneoff.judge.results import Results, units
@@ -49,13 +49,13 @@ def _verdicts(groups: Sequence[Group], questions: Sequence[Question], plan: Froz
     alpha = plan.alpha(len(compared))
     for question in questions:
         controls = [
-            (verdict(again, first, question, plan.error, is_noise=True), is_elsewhere(again, first))
+            (PairComparison(again, first, question, plan.error, is_noise=True).verdict(), is_elsewhere(again, first))
             for again, first in noise_pairs(groups)
         ]
         intervals = [control.interval for control, _ in controls if control.interval is not None]
         floor = max(intervals, key=floor_size, default=None)
         for group, other in compared:
-            result = verdict(group, other, question, alpha)
+            result = PairComparison(group, other, question, alpha).verdict()
             reason = result.reason
             if is_decided(result) and is_within_noise(result.interval, floor):
                 reason += "; it is no larger than the noise floor, and a framework differs as much from itself"

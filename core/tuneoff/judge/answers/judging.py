@@ -57,18 +57,16 @@ _PARTS = {  # metric: what of the job it is of, and the metric by which the sum 
 }
 
 
-def verdict(group: Group, other: Group, question: Question, alpha: float, *, is_noise: bool = False) -> Verdict:
-    """Return what is claimed of `group` against `other`; `alpha`: the error that the verdict may have."""
-    return _Case(group, other, question, alpha, is_noise).verdict()
+class PairComparison:
+    """Two groups of a scope on one question; `alpha`: the error that the verdict may have."""
 
-
-class _Case:
-    def __init__(self, group: Group, other: Group, question: Question, alpha: float, is_noise: bool) -> None:
+    def __init__(self, group: Group, other: Group, question: Question, alpha: float, *, is_noise: bool = False) -> None:
         self.group, self.other, self.question, self.alpha, self.is_noise = group, other, question, alpha, is_noise
         self.scope: Scope = group.scope
         self.pair = pair(group, other, question)
 
     def verdict(self) -> Verdict:
+        """Return what is claimed of the first group against the other."""
         values = self.pair.values
         bare = Verdict(
             question=self.question,

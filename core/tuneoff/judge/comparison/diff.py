@@ -18,7 +18,7 @@ from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Outcome, Question, Verdict
-from tuneoff.judge.answers.judging import verdict
+from tuneoff.judge.answers.judging import PairComparison
 from tuneoff.judge.answers.phrases import is_within_noise
 from tuneoff.judge.comparison.environments import (
     Environment,
@@ -225,7 +225,7 @@ def _changes(
         alpha = plan.alpha(in_scope[group.old.scope])
         for question in plan.questions_of(group.old.spec.experiment, unit_of):
             blocked = _blocked(group, question, same_machine)
-            judged = verdict(group.new, group.old, question, alpha) if blocked is None else None
+            judged = PairComparison(group.new, group.old, question, alpha).verdict() if blocked is None else None
             yield Change(
                 name=group.name,
                 adapter=group.old.spec.adapter,
@@ -252,7 +252,7 @@ def _noise(
     """Yield what equal entries differ by in the scope, within each folder."""
     for side, groups, cell in zip("AB", both, (group.old, group.new), strict=True):
         for again, first in noise_pairs(by_scope(groups)[cell.scope]):
-            interval = verdict(again, first, question, error, is_noise=True).interval
+            interval = PairComparison(again, first, question, error, is_noise=True).verdict().interval
             if interval is not None:
                 yield Noise(side=side, pair=f"{again.label} against {first.label}", interval=interval)
 

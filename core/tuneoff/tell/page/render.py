@@ -95,7 +95,7 @@ def environment() -> Environment:
     templates = Environment(
         loader=PackageLoader("tuneoff.tell.page"),
         autoescape=True,
-        finalize=_visible,
+        finalize=visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -125,10 +125,3 @@ def resource(name: str) -> str:
 def content_hash(script: str) -> str:
     """Return what a Content-Security-Policy says of a script: `sha256-...`."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
-
-
-def _visible(value: Any) -> Any:
-    """Make every text visible before it is escaped; what is markup already is our own."""
-    if isinstance(value, Markup):
-        return value
-    return visible(str(value))

@@ -22,7 +22,7 @@ from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import ENERGY, Choice, Setting
 from tuneoff.judge.choice.choose import choose, time_question
-from tuneoff.judge.groups import Group, by_scope
+from tuneoff.judge.groups import Group
 from tuneoff.judge.metrics import ENERGY_AND_COST
 from tuneoff.judge.results import Results, read_results
 from tuneoff.record.run_record import RunRecord
@@ -90,7 +90,6 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
         "across_notes": list(dict.fromkeys(line for across in answers.across for line in across.texts)),
         "unjudged": texts.unjudged(answers),
         "tables": _with_notes(answers.groups, measured_by),
-        "by_scope": by_scope(answers.groups),
         "styles": styles((group.label, group.replicate, group.emulated) for group in answers.groups),
         "panels": drawn,
         "panels_left_out": left_out,

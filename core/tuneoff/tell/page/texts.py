@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from tuneoff.base.format import ESTIMATED, MISSING, counted
 from tuneoff.judge.answers.answer import Answers, Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import difference_text, floor_text, seen_text
@@ -29,8 +31,14 @@ BETTER = {"min": "lower is better", "max": "higher is better"}
 ALLOWED = frozenset("\u00a0\u202f")  # blanks at which no line breaks: not printable, and harmless
 
 
-def visible(text: str) -> str:
-    """Return `text` with what a reader could not see, or what would turn its direction, as escapes: `\\x1b`, `\\u202e`."""
+def visible(value: object) -> str:
+    """Return a text with what a reader could not see, or what would turn its direction, as escapes: `\\x1b`, `\\u202e`.
+
+    What is markup already is our own.
+    """
+    if isinstance(value, Markup):
+        return value
+    text = str(value)
     if text.isprintable():
         return text
     return "".join(
