@@ -18,7 +18,7 @@ from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_to_json
 from tuneoff.record.end import ExecutionEnd, key_of, write_end
 from tuneoff.record.run_record import RunRecord, TrialState
 from tuneoff.record.store import write_run
-from tuneoff.tell.frames.parquet import ParquetTable, export_key, schema
+from tuneoff.tell.frames.export import ParquetTable, export_key, schema
 from tuneoff.tell.frames.tables import TABLES, Column
 
 ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")

@@ -11,7 +11,7 @@ from pandas.testing import assert_frame_equal
 
 import tuneoff
 from builders.odd_folders import HOSTILE, export_to
-from tuneoff.tell.frames.parquet import ParquetTable, schema
+from tuneoff.tell.frames.export import ParquetTable, schema
 from tuneoff.tell.frames.tables import TABLES
 
 pytestmark = pytest.mark.slow
@@ -53,8 +53,8 @@ def test_hostile_texts_survive_as_they_are(odd: Path) -> None:
 def test_rows_of_many_runs_lie_together_and_a_large_run_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyarrow import parquet
 
-    monkeypatch.setattr("tuneoff.tell.frames.parquet.ROW_GROUP", 10)
-    monkeypatch.setattr("tuneoff.tell.frames.parquet.ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("tuneoff.tell.frames.export.ROW_GROUP", 10)
+    monkeypatch.setattr("tuneoff.tell.frames.export.ROWS_AT_ONCE", 4)
     columns = {name: TABLES["steps"][name] for name in ("run_id", "execution_id", "milliseconds")}
     table = ParquetTable(tmp_path / "x.parquet", columns)
     made = [(f"run{run}", row) for run in range(7) for row in range(3 if run else 25)]

@@ -18,8 +18,7 @@ from tuneoff.base.packages import missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import TrialState
-from tuneoff.tell.frames.export import executions
-from tuneoff.tell.frames.parquet import KEY, export_key, joined, parts, same_columns, schema
+from tuneoff.tell.frames.export import KEY, executions, export_key, joined, parts, same_columns, schema
 from tuneoff.tell.frames.tables import TABLES, Columns
 
 if TYPE_CHECKING:

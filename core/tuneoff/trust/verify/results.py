@@ -28,8 +28,7 @@ from tuneoff.errors import TuneoffError
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.record.events.reader import SUFFIX
 from tuneoff.record.results_folder import begun, came_to_end, reading
-from tuneoff.tell.frames.export import TABLES, export, stored_keys
-from tuneoff.tell.frames.parquet import export_key
+from tuneoff.tell.frames.export import TABLES, export, export_key, stored_keys
 from tuneoff.trust.verify.execution import verify_execution
 from tuneoff.trust.verify.findings import Check, Problem, VerifiedExecution
 from tuneoff.trust.verify.planned import PlanFindings, VerificationTask, check_begun, check_plan, check_runs
