@@ -17,7 +17,7 @@ from tuneoff.capabilities import Support
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import seconds_at_most
 from tuneoff.measure.stored import read_runs
-from tuneoff.record.selection import selected_executions
+from tuneoff.record.store import selected_executions
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
 from tuneoff.run.supervisor.cgroups import group_sites, limit_settings, make_group

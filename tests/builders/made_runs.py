@@ -17,7 +17,7 @@ from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
-from tuneoff.record.selection import selected_executions
+from tuneoff.record.store import selected_executions
 
 METRIC = "validation_accuracy"
 Curve = Sequence[Mapping[str, float | None]]  # metrics by epoch

@@ -19,7 +19,7 @@ from tuneoff.judge.results import Results
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, default_ratio
 from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing
 from tuneoff.record.run_record import AttemptRecord, RunRecord, RunStatus, TrialRecord, TrialState
-from tuneoff.record.selection import REPEAT, selected_executions
+from tuneoff.record.store import REPEAT, selected_executions
 
 Scenario = Callable[[], Results]
 FAST, SLOW = steady(1000, key="a"), steady(2000, key="b")

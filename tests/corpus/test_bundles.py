@@ -20,7 +20,7 @@ from corpus.figures import call
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import selected_executions
+from tuneoff.record.store import selected_executions
 from tuneoff.run.provenance import prepare
 from tuneoff.run.run_ends import run_ends
 from tuneoff.trust.bundle import pack as packing

@@ -21,8 +21,7 @@ from tuneoff.measure.stored import read_run, read_runs
 from tuneoff.record.derive import derive
 from tuneoff.record.end import BESIDE, broken_seals, read_spec, seal
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import selected_executions
-from tuneoff.record.store import run_json_schema
+from tuneoff.record.store import run_json_schema, selected_executions
 from tuneoff.tell.record_head import read_head
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types

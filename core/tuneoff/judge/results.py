@@ -18,7 +18,7 @@ from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.metric_value import Kind, MetricValue
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import FAILED, RunRecord
-from tuneoff.record.selection import selected_executions
+from tuneoff.record.store import selected_executions
 from tuneoff.run.run_ends import RunEnd, Without, came_out, ends_of, without_record
 
 POOL = "serial"  # the adapter that uses no framework: what the others are held to

@@ -25,7 +25,7 @@ from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE, WRONG_RESULT
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import FAILED
-from tuneoff.record.selection import is_final, repeat_number
+from tuneoff.record.store import is_final, repeat_number
 from tuneoff.run.run_ends import UNFINISHED
 
 WITHOUT_MODEL = "sampler_without_model"

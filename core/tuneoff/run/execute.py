@@ -32,7 +32,7 @@ from tuneoff.record.endings import UNWRITABLE
 from tuneoff.record.flag_meanings import SERIOUS
 from tuneoff.record.results_folder import ResultsFolder, begun
 from tuneoff.record.run_record import FAILED, RunRecord
-from tuneoff.record.selection import REPEAT, is_final, selected_executions
+from tuneoff.record.store import REPEAT, is_final, selected_executions
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
 from tuneoff.run.finish import finish, recover

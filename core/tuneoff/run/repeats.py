@@ -11,7 +11,7 @@ from tuneoff.base.format import counted
 from tuneoff.base.json_values import values
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import REPEAT, is_final, repeat_number, selected_executions
+from tuneoff.record.store import REPEAT, is_final, repeat_number, selected_executions
 from tuneoff.run.machine import PASSING
 
 

@@ -18,7 +18,7 @@ from tuneoff.record.endings import KILLED, Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.results_folder import end_of, read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import is_final, selected_executions
+from tuneoff.record.store import is_final, selected_executions
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 RUNNING = "running"

@@ -14,8 +14,7 @@ from tuneoff.record.end import end_bytes, key_of
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord, RunStatus, StepRecord
-from tuneoff.record.selection import REPEAT
-from tuneoff.record.store import encode, has_key
+from tuneoff.record.store import REPEAT, encode, has_key
 
 BEST, JOB_TIME = "quality.validation", "time.jct_without_test"
 

@@ -18,7 +18,7 @@ from tuneoff.record.events.schema import Step
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import ProcessUsage, UsageSample
-from tuneoff.record.selection import is_final
+from tuneoff.record.store import is_final
 
 Curve = Callable[[float], float]  # CPU seconds used up to a moment
 COORDINATOR = (100, T0 - ns(1))

@@ -18,7 +18,7 @@ from tuneoff.cli.main import main
 from tuneoff.experiment.plan import Plan
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import selected_executions
+from tuneoff.record.store import selected_executions
 from tuneoff.run import machine
 from tuneoff.run.repeats import flagged_blocks, repeat_lines, repeated, to_repeat
 

@@ -18,7 +18,7 @@ from daemons import daemon_pid
 from tuneoff.base.processes import MARK, become_subreaper, is_alive, with_mark
 from tuneoff.experiment.spec import Objective, RunSpec, Timeouts, Workers
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import is_final
+from tuneoff.record.store import is_final
 from tuneoff.run.finish import finish
 from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.run.supervisor.run import RunRequest, supervise

@@ -29,8 +29,7 @@ from tuneoff.measure.stored import read_run
 from tuneoff.record.end import end_bytes, key_of
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
-from tuneoff.record.selection import selected_executions
-from tuneoff.record.store import ended_executions
+from tuneoff.record.store import ended_executions, selected_executions
 from tuneoff.tell.frames.tables import (
     CHARGED,
     Column,

@@ -23,7 +23,7 @@ from tuneoff.record.events.schema import Process
 from tuneoff.record.events.tail import SETTLED_NS, Tail
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import selected_executions
+from tuneoff.record.store import selected_executions
 from tuneoff.run.progress import LiveRun, Tracker
 from tuneoff.run.run_ends import RUNNING, UNFINISHED, Holder, begun_ns, holder, newest
 from tuneoff.tell.live.state import (

@@ -24,7 +24,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import selected_executions
+from tuneoff.record.store import selected_executions
 from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.foreign import TRUSTED, adapter_of, as_installed, is_here, obeyed_power, refuse
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest

@@ -33,8 +33,7 @@ from tuneoff.judge.comparison.environments import (
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.environment import capture
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.selection import selected_executions
-from tuneoff.record.store import write_bytes
+from tuneoff.record.store import selected_executions, write_bytes
 from tuneoff.run.provenance import prepare as prepare_data
 from tuneoff.trust.bundle.columns import (
     UNEXPLAINED,
