@@ -26,7 +26,7 @@ ALLOWED: dict[tuple[str, ...], set[str]] = {
 FLOORS = ("base", "experiment", "record", "measure", "run", "judge", "tell", "trust", "cli")  # an import only goes down
 TOP = ("adapter.py", "capabilities.py", "errors.py", "meter.py", "registry.py", "workload.py")  # what any room may name
 FOR_PLUGINS = ("adapter_parts", "ask_tell", "testing")  # and what no room may name
-PLUGINS = ("tuneoff_adapters", "tuneoff_faults", "tuneoff_meters", "tuneoff_workloads", "katib_emulation")
+PLUGINS = ("tuneoff_adapters", "tuneoff_faults", "tuneoff_meters", "tuneoff_platforms", "tuneoff_workloads", "katib_emulation")
 ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "katib")
 
 
@@ -77,7 +77,7 @@ def forbidden(path: Path, source: str) -> set[str]:
     if relative[1] == "katib_emulation":  # usable alone, and no part of what it is compared with
         return (everything & {"tuneoff", *PLUGINS[:-1], "kubernetes", "kubeflow"}) | (at_import & {"optuna"})
     if relative[1] == "tuneoff_faults":  # what it breaks it only names
-        return everything & {"tuneoff_adapters", "tuneoff_meters", "katib_emulation"}
+        return everything & {"tuneoff_adapters", "tuneoff_meters", "tuneoff_platforms", "katib_emulation"}
     own = relative[2].removesuffix(".py") if relative[1] == "tuneoff_adapters" else ""
     modules = {name.split(".")[1] for name in imports(source, top_level_only=False) if name.startswith("tuneoff_adapters.")}
     return (everything & {"tuneoff_workloads", "tuneoff_faults"}) | ((modules & set(ADAPTERS)) - {own})

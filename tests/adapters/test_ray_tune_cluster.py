@@ -14,10 +14,10 @@ from builders.specs import make_context, toy_spec
 from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import Workers, WorkloadSpec
-from tuneoff_adapters.hosts.host import Timed
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 from tuneoff_adapters.ray_tune.cluster import RayAddress, RayHosts
 from tuneoff_adapters.ray_tune.environment import OF_ONE_MACHINE, REMOVED, SETTINGS, TOKEN, prepare_environment
+from tuneoff_platforms.remote.host import Timed
 
 SURROGATE = WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate", options={})
 HERE = socket.gethostname()

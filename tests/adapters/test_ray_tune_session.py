@@ -16,10 +16,10 @@ from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import MARK
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.errors import StepError
-from tuneoff_adapters.hosts.cleaning import processes_of
 from tuneoff_adapters.ray_tune import session
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 from tuneoff_adapters.ray_tune.environment import CLUSTER_FILE, REMOVED, SETTINGS, TOKEN, prepare_environment
+from tuneoff_platforms.remote.cleaning import processes_of
 from waiting import until
 
 
@@ -164,7 +164,7 @@ def test_undeploy_follows_no_link_and_waits_for_no_pipe(tmp_path: Path, is_pipe:
 
 def test_a_process_never_ends_those_that_it_descends_from(tmp_path: Path) -> None:
     code = """
-from tuneoff_adapters.hosts.cleaning import processes_of
+from tuneoff_platforms.remote.cleaning import processes_of
 print(processes_of("run-x", None))
 """
     inner = [sys.executable, "-c", code]

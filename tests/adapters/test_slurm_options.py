@@ -12,8 +12,8 @@ from builders.specs import toy_spec
 from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import Budget, RunSpec, Workers
 from tuneoff.registry import adapter_class
-from tuneoff_adapters.slurm import jobs
-from tuneoff_adapters.slurm.options import slurm_options
+from tuneoff_platforms.slurm import jobs
+from tuneoff_platforms.slurm.options import slurm_options
 
 pytest.importorskip("submitit", reason="needs submitit")
 

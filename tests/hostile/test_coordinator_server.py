@@ -1,4 +1,4 @@
-"""The port that jobs of SLURM come to: strangers keep nobody out, and nothing that was changed on its way is taken."""
+"""The port that jobs come to: strangers keep nobody out, and nothing that was changed on its way is taken."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from tuneoff_adapters.slurm import channel, job
-from tuneoff_adapters.slurm.channel import Channel, TamperedError, greet
-from tuneoff_adapters.slurm.coordinator_server import STRANGERS, CoordinatorServer
-from tuneoff_adapters.slurm.job import AGENT, WORKER, Endpoint
+from tuneoff_platforms.remote import channel, job
+from tuneoff_platforms.remote.channel import Channel, TamperedError, greet
+from tuneoff_platforms.remote.coordinator_server import STRANGERS, CoordinatorServer
+from tuneoff_platforms.remote.job import AGENT, WORKER, Endpoint
 from waiting import until
 
 HOST = "127.0.0.1"
@@ -28,18 +28,13 @@ STRANGERS_HERE = 1000
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
-from tuneoff_adapters.slurm.coordinator_server import CoordinatorServer
+from tuneoff_platforms.remote.coordinator_server import CoordinatorServer
 server = CoordinatorServer("127.0.0.1", 2, lambda kind, *others: print(kind, flush=True))
 print(server.endpoint.port, server.endpoint.key.hex(), flush=True)
 for line in sys.stdin:
     with open("/dev/null"):
         print("opened", flush=True)
 """
-
-
-@pytest.fixture(autouse=True)
-def _job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
 
 
 class Arrivals(list[tuple[Any, ...]]):
@@ -69,10 +64,10 @@ def test_only_who_knows_the_key_comes_in_and_a_silent_stranger_keeps_nobody_out(
     monkeypatch.setattr(job, "CONNECT_SECONDS", 0.0)
     with socket.create_connection((HOST, server.endpoint.port)):
         with pytest.raises(ConnectionResetError, match="has let this connection go"):
-            Endpoint(HOST, server.endpoint.port, b"another").connect(AGENT, 0, "h")
-        with contextlib.closing(server.endpoint.connect(AGENT, 1, "h")):
+            Endpoint(HOST, server.endpoint.port, b"another").connect(AGENT, 0, 7, "h")
+        with contextlib.closing(server.endpoint.connect(AGENT, 1, 7, "h")):
             until(lambda: arrivals)
-    assert [arrival[:4] for arrival in arrivals] == [(AGENT, 1, "7", "h")]
+    assert [arrival[:4] for arrival in arrivals] == [(AGENT, 1, 7, "h")]
 
 
 @pytest.mark.parametrize("sent", [b"", bytes(2000), b"\xff" * 70_000, b"x" * 32 + b"\xff\xff" + b"x" * 66_000])
@@ -85,7 +80,7 @@ def test_what_a_stranger_sends_is_an_end_for_him_alone(server: CoordinatorServer
         with contextlib.suppress(ConnectionError):
             while connection.recv(65_536):
                 pass
-    with contextlib.closing(server.endpoint.connect(WORKER, 0, 1)):
+    with contextlib.closing(server.endpoint.connect(WORKER, 0, 7, 1)):
         until(lambda: arrivals)
 
 
@@ -102,12 +97,12 @@ def test_who_answers_without_the_key_gets_nothing() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(TamperedError, match="must know the run's key, but who answers"):
-            greet(HOST, other.getsockname()[1], b"key", ("agent", 0, "7", "h"))
+            greet(HOST, other.getsockname()[1], b"key", ("agent", 0, 7, "h"))
         thread.join()
 
 
 def test_a_greeting_has_one_deadline_whatever_trickles(server: CoordinatorServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff_adapters.slurm.coordinator_server.GREETING_SECONDS", 0.5)
+    monkeypatch.setattr("tuneoff_platforms.remote.coordinator_server.GREETING_SECONDS", 0.5)
     began = time.monotonic()
     with socket.create_connection((HOST, server.endpoint.port)) as connection, contextlib.suppress(ConnectionError):
         connection.settimeout(0.05)
@@ -136,7 +131,7 @@ def test_a_thousand_strangers_use_up_no_descriptors_and_a_job_comes_in() -> None
                 with contextlib.suppress(OSError):
                     connection = strangers.enter_context(socket.create_connection((HOST, int(port)), timeout=0.5))
                     connection.sendall(b"x" * (number % 2))  # the others are silent
-            with contextlib.closing(Endpoint(HOST, int(port), bytes.fromhex(key)).connect(AGENT, 0, "h")):
+            with contextlib.closing(Endpoint(HOST, int(port), bytes.fromhex(key)).connect(AGENT, 0, 7, "h")):
                 assert process.stdout.readline() == "agent\n"
             process.stdin.write("\n")
             process.stdin.flush()
@@ -152,7 +147,7 @@ def test_as_many_jobs_as_there_are_come_in_at_once(arrivals: Arrivals) -> None:
     listening = CoordinatorServer(HOST, workers, arrivals)
     ways: list[Channel] = []
     threads = [
-        threading.Thread(target=lambda number=number: ways.append(listening.endpoint.connect(AGENT, number, "h")))
+        threading.Thread(target=lambda number=number: ways.append(listening.endpoint.connect(AGENT, number, 7, "h")))
         for number in range(2 * workers)
     ]
     try:

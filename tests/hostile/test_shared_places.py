@@ -22,10 +22,10 @@ from tuneoff.record.run_context import remember
 from tuneoff.run.supervisor.execution import new_execution
 from tuneoff.run.supervisor.leftovers import clean_execution, clean_results
 from tuneoff.run.supervisor.run import make_temporary_folder
-from tuneoff_adapters.hosts.contact import Contact
-from tuneoff_adapters.hosts.host import Host
 from tuneoff_adapters.ray_tune.cluster import RayHosts, new_folder
 from tuneoff_adapters.ray_tune.session import RECORD
+from tuneoff_platforms.remote.contact import Contact
+from tuneoff_platforms.remote.host import Host
 
 STRANGER = 65534
 HOLD = "import sys; file = open(sys.argv[1], 'w'); print('up', flush=True); sys.stdin.read()"

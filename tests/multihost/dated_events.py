@@ -12,8 +12,8 @@ from pathlib import Path
 from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
 from tuneoff.record.events.writer import EventWriter
-from tuneoff_adapters.hosts.contact import Contact
-from tuneoff_adapters.hosts.host import Host, answers
+from tuneoff_platforms.remote.contact import Contact
+from tuneoff_platforms.remote.host import Host, answers
 from waiting import until
 
 

@@ -14,7 +14,7 @@ from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, katib_options
 from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS, TIMES
 from tuneoff_adapters.optuna_samplers import flag_unused_model
-from tuneoff_adapters.time_limits import REMOVAL_SHARE
+from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

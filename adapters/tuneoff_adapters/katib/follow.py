@@ -17,7 +17,7 @@ from tuneoff_adapters.kubernetes.diagnosis import ClusterView, PodObstacle, obst
 from tuneoff_adapters.kubernetes.endings import PodEnding
 from tuneoff_adapters.kubernetes.pod_follower import LOOK_SECONDS, PodFollower
 from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, ApiResource, Object, has, name_of, terminal
-from tuneoff_adapters.time_limits import SETUP_SHARE
+from tuneoff_platforms.time_limits import SETUP_SHARE
 
 FEWEST_REPEATS = 10  # of configurations, that are made up for; of longer lists as many as they have
 _DRAIN_NS = clock.NANOSECONDS

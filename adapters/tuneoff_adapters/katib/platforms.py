@@ -16,7 +16,7 @@ from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.supervisor.logs import shorten
 from tuneoff_adapters.kubernetes.plan import cpu_thousandths, memory_bytes
-from tuneoff_adapters.time_limits import SETUP_SHARE
+from tuneoff_platforms.time_limits import SETUP_SHARE
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
 EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image: they run this machine's Python

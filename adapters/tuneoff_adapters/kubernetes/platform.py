@@ -10,7 +10,7 @@ from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
 from tuneoff.platform import Platform, Pool, Work
 from tuneoff_adapters.kubernetes.options import JOBS, LOCAL_OPTIONS, ClusterOptions, cluster_options, epochs_refusal
-from tuneoff_adapters.time_limits import REMOVAL_SHARE
+from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec

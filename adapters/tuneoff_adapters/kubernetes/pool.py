@@ -29,7 +29,7 @@ from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.pod_follower import PodFollower
 from tuneoff_adapters.kubernetes.resources import JOBS, PODS, ApiResource, Object, is_running, name_of
 from tuneoff_adapters.kubernetes.transport import Input, NoAnswer
-from tuneoff_adapters.time_limits import SETUP_SHARE
+from tuneoff_platforms.time_limits import SETUP_SHARE
 
 BEAT_NS = 30 * clock.NANOSECONDS  # between two signs of life to a worker: whoever is silent for long is cut off on the way
 

@@ -19,7 +19,7 @@ from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, Study
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna.worker_state import WorkerStateFile
 from tuneoff_adapters.optuna_samplers import flag_unused_model
-from tuneoff_adapters.time_limits import SETUP_SHARE
+from tuneoff_platforms.time_limits import SETUP_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,7 +18,7 @@ from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES, ON_CLUSTER
 from tuneoff_adapters.ray_tune.session import DeferredTermination, start_ray, stop_ray, write_record
 from tuneoff_adapters.ray_tune.submission import Submission, Submissions
-from tuneoff_adapters.time_limits import REMOVAL_SHARE
+from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import secrets
-import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -20,15 +19,15 @@ from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import MARK
 from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.hosts.agent import Agent
-from tuneoff_adapters.hosts.contact import CHECK_SECONDS, LOST, Contact
-from tuneoff_adapters.hosts.host import PASSED_ON, AgentNode, Host, Timed, answers
-from tuneoff_adapters.hosts.options import BEAT_SECONDS, HostOptions, host_options, slots_of
 from tuneoff_adapters.ray_tune import start
-from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, is_here
+from tuneoff_adapters.ray_tune.cluster_options import ADDRESS
 from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.session import kept_handler, read_record, shut_down, write_record
-from tuneoff_adapters.time_limits import SETUP_SHARE
+from tuneoff_platforms.remote.agent import Agent
+from tuneoff_platforms.remote.contact import CHECK_SECONDS, LOST, Contact
+from tuneoff_platforms.remote.host import PASSED_ON, AgentNode, Host, Timed, answers
+from tuneoff_platforms.remote.options import BEAT_SECONDS, HostOptions, host_options, is_here, own_address, slots_of
+from tuneoff_platforms.time_limits import SETUP_SHARE
 
 UNCHECKED = "host_unchecked"  # flag
 CURRENT = "ray_current_cluster"  # file of the head's, with its address
@@ -60,7 +59,7 @@ class RayHosts:
         context.remember("folder", folder)
         self._contact.check(_PACKAGE)
         self._contact.keep()
-        address_here = _own_address(self._options.hosts)
+        address_here = own_address(self._options.hosts)
         local_host = next((host for host in self._shares if is_here(host)), None)
         quiet = ["--disable-usage-stats", "--log-color=false"]
         below = f"{folder}/ray"  # Ray lets everybody write into its own
@@ -231,17 +230,6 @@ def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
                 f"Ray's cluster at {address} cannot be reached: {str(error).strip().splitlines()[0]}; this machine must be one "
                 "of its nodes"
             ) from error
-
-
-def _own_address(hosts: tuple[str, ...]) -> str:
-    """Return this machine's address as the other hosts reach it: that of the way to the first of them. Sends nothing."""
-    other = next((host for host in hosts if not is_here(host)), "localhost")
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((other.rpartition("@")[2], 9))
-            return str(probe.getsockname()[0])
-    except OSError as error:
-        raise UserError(f"host {other} must have an address, but {error.strerror}; name it as this machine finds it") from error
 
 
 class ActorNode:

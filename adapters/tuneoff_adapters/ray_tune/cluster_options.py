@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from typing import TYPE_CHECKING
 
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
-from tuneoff_adapters.hosts.options import LOCAL_OPTIONS, budget_refusal, host_options, slots_of
+from tuneoff_platforms.remote.options import LOCAL_OPTIONS, budget_refusal, host_options, is_here, slots_of
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -51,8 +50,3 @@ def placement(spec: RunSpec) -> str:
     if not any(map(is_here, options.hosts)):
         parts.insert(0, "this machine Ray's head")
     return f"starts Ray on {', '.join(parts)}; reached by `{options.host_command}`"
-
-
-def is_here(host: str) -> bool:
-    """Tell whether a host is this machine, by its name without the domain."""
-    return host.partition(".")[0] in ("localhost", socket.gethostname().partition(".")[0])

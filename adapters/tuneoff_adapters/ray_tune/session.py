@@ -15,10 +15,10 @@ from tuneoff.base.files import read_regular_text
 from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import MARK
 from tuneoff.errors import InfrastructureError, StepError, UserError
-from tuneoff_adapters.hosts.cleaning import clean
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.start import patient_start
-from tuneoff_adapters.time_limits import SETUP_SHARE
+from tuneoff_platforms.remote.cleaning import clean
+from tuneoff_platforms.time_limits import SETUP_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.record.run_context import RunContext

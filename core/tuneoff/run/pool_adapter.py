@@ -76,6 +76,7 @@ class WithPool(Adapter):
     answers: ClassVar[tuple[type, ...]] = (TrialOutcome,)
     """The dataclasses, of plain values, that its workers answer with."""
 
+    _platform: Platform
     _pool: Pool
 
     @classmethod
@@ -112,7 +113,8 @@ class WithPool(Adapter):
 
     def start_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> None:
         """Start the workers, which run `target`: at the return each could take a trial."""
-        self._pool = platform_of(self.context.spec.platform)(self.context).make_pool(
+        self._platform = platform_of(self.context.spec.platform)(self.context)
+        self._pool = self._platform.make_pool(
             Work(
                 target=target,
                 arguments=arguments,
@@ -141,8 +143,9 @@ class WithPool(Adapter):
         if pool is not None:
             pool.close()
         if self.context.outside.exists():
+            platform = getattr(self, "_platform", None) or platform_of(self.context.spec.platform)(self.context)
             try:
-                platform_of(self.context.spec.platform)(self.context).remove(self.undeploy_seconds)
+                platform.remove(self.undeploy_seconds)
             finally:
                 self.forget()
             self.context.outside.unlink()

@@ -21,10 +21,10 @@ from tuneoff.base.processes import MARK, is_alive, with_mark
 from tuneoff.errors import ExperimentError, InfrastructureError, StepError
 from tuneoff.record.events.writer import process_started_ns
 from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill
-from tuneoff_adapters.hosts.agent import Agent
-from tuneoff_adapters.hosts.contact import Contact
-from tuneoff_adapters.hosts.host import Host, Timed, answers
-from tuneoff_adapters.hosts.options import HostOptions, host_options, slots_of
+from tuneoff_platforms.remote.agent import Agent
+from tuneoff_platforms.remote.contact import Contact
+from tuneoff_platforms.remote.host import Host, Timed, answers
+from tuneoff_platforms.remote.options import HostOptions, host_options, slots_of
 from waiting import until
 
 pytestmark = pytest.mark.slow  # each waits for an agent's start
@@ -142,7 +142,7 @@ def test_the_clock_of_a_late_host_is_stated_with_what_its_own_wall_clock_is_off(
 
 
 def test_another_installation_is_refused(contact: Contact, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff_adapters.hosts.agent.code_digest", lambda: "0" * 64)  # here, and not there
+    monkeypatch.setattr("tuneoff_platforms.remote.agent.code_digest", lambda: "0" * 64)  # here, and not there
     with pytest.raises(
         StepError, match=r"tuneoff's code must be the same on all hosts, but host there has \w{12}, and this one 0{12};"
     ):
@@ -231,7 +231,7 @@ def test_it_is_told_which_watched_processes_have_too_much_memory(contact: Contac
 def test_a_run_folder_that_stalls_keeps_no_host_from_its_end(tmp_path: Path) -> None:
     python = tmp_path / "python"
     stalls = "a.asked_kills = lambda *_: time.sleep(600)"
-    code = f"import time; from tuneoff_adapters.hosts import agent as a; {stalls}; a.serve(a.Agent(), a.Streams())"
+    code = f"import time; from tuneoff_platforms.remote import agent as a; {stalls}; a.serve(a.Agent(), a.Streams())"
     python.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}'\n")
     python.chmod(0o755)
     contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), str(tmp_path / "temporary"), 60.0)

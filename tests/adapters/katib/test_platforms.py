@@ -24,7 +24,7 @@ from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.resources import NAMESPACES
-from tuneoff_adapters.time_limits import SETUP_SHARE
+from tuneoff_platforms.time_limits import SETUP_SHARE
 from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last

@@ -1,4 +1,4 @@
-"""Core's pool of workers, in jobs of SLURM. A job's agent and its worker reach the coordinator over TCP, each by itself."""
+"""The pool of a platform that launches a job for each worker. Its agent and its worker reach the coordinator over TCP."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import contextlib
 import os
 import pickle
 import queue
-import shlex
 import signal
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.layout import EVENTS
+from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.platform import Death, Message, News, Pool, Ready, Work
@@ -23,27 +22,26 @@ from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import TrialEnded, TrialStarted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import announce_kill, out_of_memory_cause
-from tuneoff_adapters.hosts.contact import Contact
-from tuneoff_adapters.hosts.host import AgentNode, Timed, after, until
-from tuneoff_adapters.slurm import jobs
-from tuneoff_adapters.slurm.channel import Channel, TamperedError
-from tuneoff_adapters.slurm.coordinator_server import CoordinatorServer, JobNode
-from tuneoff_adapters.slurm.job import AGENT, Job
-from tuneoff_adapters.slurm.options import sbatch_flags, slurm_options
-from tuneoff_adapters.time_limits import SETUP_SHARE
+from tuneoff_platforms.remote.channel import Channel, TamperedError
+from tuneoff_platforms.remote.contact import Contact
+from tuneoff_platforms.remote.coordinator_server import CoordinatorServer, JobNode
+from tuneoff_platforms.remote.host import PASSED_ON, AgentNode, Timed, after, until
+from tuneoff_platforms.remote.job import AGENT, Job
+from tuneoff_platforms.remote.platform import Launch, LaunchState, RemotePlatform
+from tuneoff_platforms.time_limits import SETUP_SHARE
 
 LOOK_SECONDS = 3.0  # between two looks at jobs that are waited for
 LAST_SECONDS = 2.0  # for what a worker said last, once it has ended
-ENDED_WITH_JOB = (-signal.SIGTERM, -signal.SIGUSR2, 0)  # exit codes of a worker: SLURM signals all of a job; its way was cut
+ENDED_WITH_JOB = (-signal.SIGTERM, -signal.SIGUSR2, 0)  # exit codes of a worker: a queue signals all of a job; its way was cut
 MAX_FRUITLESS = 3  # jobs in a row that ended before they reached the coordinator
-SIGNAL_SECONDS = 30  # before the end of a job's time: submitit puts it back into the queue
 
 
 @dataclass(slots=True)
 class _JobSlot:
-    """One worker: its job, what is connected of it, and what waits until it is."""
+    """One worker: its launch, what is connected of it, and what waits until it is."""
 
-    job: Any
+    launch: Launch
+    number: int
     since_ns: int  # it is waited for
     node: JobNode | None = None
     following: JobNode | None = None  # of the job's next start, while the end of the one before has not been seen
@@ -56,23 +54,23 @@ class _JobSlot:
     is_dead: bool = False  # its end was told, and no other one has been started
 
 
-class SlurmPool(Pool):
-    """`name`: of its jobs."""
+class RemotePool(Pool):
+    """Each worker is in a job that `platform` has launched, in which an agent looks after it."""
 
-    def __init__(self, context: RunContext, name: str, work: Work) -> None:
-        self._context, self._name, self._package = context, name, work.package or "submitit"
-        self._options = slurm_options(context.spec)
+    def __init__(self, platform: RemotePlatform, work: Work) -> None:
+        self._platform, self._package = platform, work.package or "tuneoff"
+        context = self._context = platform.context
         self._work = (str(context.trial_context.path), work.target, work.arguments, work.preload)
         self.count = context.spec.experiment.workers.count
         self._slots: dict[int, _JobSlot] = {}
         self._queue: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._news: list[News] = []
-        self._fruitless = 0
+        self._fruitless = self._launches = 0
         self._has_begun = False
         self._looked_ns = clock.monotonic_ns()
-        self._contact = Contact(context, None, self._options.lost_seconds, lost=_give_up)
+        self._contact = Contact(context, None, platform.lost_seconds, lost=_give_up)
         self._server = CoordinatorServer(
-            self._options.submit_host, self.count, lambda *arrival: self._queue.put((self._arrived, *arrival))
+            platform.address, self.count, lambda *arrival: self._queue.put((self._arrived, *arrival))
         )
 
     def start(self) -> None:
@@ -104,10 +102,10 @@ class SlurmPool(Pool):
             self._take_agent(index, slot, node)
         elif slot.node is not None:  # its job is there
             self._begin(index)
-        elif (state := jobs.state_of(slot.job.job_id)).is_to_come:
-            jobs.start_now(slot.job.job_id)
-        elif state.name != jobs.AWAY:  # else it is looked at again
-            jobs.cancel(slot.job.job_id)
+        elif (phase := self._state(slot).phase) == "waiting":
+            self._platform.hasten(slot.launch)
+        elif phase != "unknown":  # else it is looked at again
+            self._platform.cancel(slot.launch)
             self._slots[index] = self._submit(index)
 
     def send(self, index: int, content: Any) -> None:
@@ -149,17 +147,22 @@ class SlurmPool(Pool):
         self._slots.clear()
 
     def _submit(self, index: int) -> _JobSlot:
-        return _JobSlot(submit(self._context, self._name, Job(self._server.endpoint, index)), clock.monotonic_ns())
+        self._launches += 1
+        launch = self._platform.launch(Job(self._server.endpoint, index, self._launches))
+        return _JobSlot(launch, self._launches, clock.monotonic_ns())
 
-    def _arrived(self, kind: str, index: int, job_id: str, about: Any, pipe: Channel) -> None:
+    def _state(self, slot: _JobSlot) -> LaunchState:
+        return self._platform.states([slot.launch])[slot.launch.name]
+
+    def _arrived(self, kind: str, index: int, number: int, about: Any, pipe: Channel) -> None:
         slot = self._slots.get(index)
-        if slot is None or slot.job.job_id != job_id:
+        if slot is None or slot.number != number:
             pipe.close()
         elif kind == AGENT:
-            node = JobNode(about, job_id, pipe, self._tampered)
+            node = JobNode(about, slot.launch.name, pipe, self._tampered)
             if slot.working is None and not slot.is_dead:
                 self._take_agent(index, slot, node)
-            else:  # SLURM started it again before its host was found to be silent
+            else:  # it was started again before its host was found to be silent
                 slot.following = node
                 if slot.node is not None:
                     slot.node.fail()
@@ -171,7 +174,7 @@ class SlurmPool(Pool):
             slot.reader.start()
 
     def _take_agent(self, index: int, slot: _JobSlot, node: JobNode) -> None:
-        if slot.node is not None:  # SLURM has started its job again
+        if slot.node is not None:  # its job was started again
             self._contact.let_go(slot.node)
         try:
             for problem in self._contact.add([node]):
@@ -193,7 +196,7 @@ class SlurmPool(Pool):
         """Start a worker in a job that is there."""
         slot = self._slots[index]
         assert slot.node is not None
-        slot.working = slot.node.send("work")
+        slot.working = slot.node.send("work", environment=_environment())
         slot.working.add_done_callback(lambda future: self._queue.put((self._ended, index, slot, future)))
 
     def _read(self, index: int, slot: _JobSlot, pipe: Channel) -> None:
@@ -201,7 +204,7 @@ class SlurmPool(Pool):
             for content in pipe.messages():
                 self._queue.put((self._take_message, index, slot, pipe, pickle.loads(content)))
         except TamperedError as error:
-            self._tampered(f"{slot.host} (job {slot.job.job_id})", error)
+            self._tampered(f"{slot.host} ({slot.launch.name})", error)
 
     def _tampered(self, host: str, error: TamperedError) -> None:
         self._queue.put((self._refuse, host, error))
@@ -232,21 +235,21 @@ class SlurmPool(Pool):
         answer = future.result().answer if future.exception() is None else None
         if answer is not None and answer["exit_code"] not in ENDED_WITH_JOB:
             if answer["out_of_memory"]:
-                announce_out_of_memory(self._context, slot.host, pid)
+                announce_out_of_memory(self._context, slot.host, pid, self._platform.memory_limiter)
             death = Death(index, pid, answer["exit_code"])
             if was_ready:
                 self._news.append(death)
             else:
-                self._miss(index, slot, f"{death.cause} before it could take a trial: {last_words(slot.job.paths.stdout)}")
+                self._miss(index, slot, f"{death.cause} before it could take a trial: {last_words(slot.launch.log)}")
             return
         why = f"host {slot.host} ended it" if answer is not None else str(future.exception())
         if slot.node is not None:
             self._contact.let_go(slot.node)  # its agent goes, and with it the job
         slot.node, slot.since_ns = None, clock.monotonic_ns()
-        state = jobs.settled(slot.job.job_id) if slot.following is None else jobs.State("RUNNING", "requeued")
-        if state.name == "OUT_OF_MEMORY":
-            announce_out_of_memory(self._context, slot.host, pid)
-        self._news.append(Death(index, pid, None, f"{why}; SLURM says of its job {slot.job.job_id}: {state.text}"))
+        state = self._platform.settled(slot.launch) if slot.following is None else LaunchState("running", "started again")
+        if state.is_out_of_memory:
+            announce_out_of_memory(self._context, slot.host, pid, self._platform.memory_limiter)
+        self._news.append(Death(index, pid, None, f"{why}; {slot.launch.name}: {state.text}"))
 
     def _look(self) -> None:
         """See now and then what became of jobs that are waited for, once all that was told is taken in."""
@@ -258,30 +261,30 @@ class SlurmPool(Pool):
                 self._contact.let_go(slot.node)
                 slot.node = None
         waiting = {index: slot for index, slot in self._slots.items() if slot.node is None and not slot.is_dead}
-        states = jobs.states(self._name, [slot.job.job_id for slot in waiting.values()]) if waiting else {}
+        states = self._platform.states([slot.launch for slot in waiting.values()]) if waiting else {}
         for index, slot in waiting.items():
-            state = states[slot.job.job_id]
-            if state.has_ended:
+            state = states[slot.launch.name]
+            if state.phase == "ended":
                 self._fruitless = missed  # what ends all jobs at once counts once
-                words = last_words(slot.job.paths.stdout)
+                words = last_words(slot.launch.log)
                 self._miss(index, slot, f"it ended ({state.text}) before it reached {self._server.endpoint.address}: {words}")
-            elif self._has_begun and clock.monotonic_ns() - slot.since_ns > self._options.pending_seconds * clock.NANOSECONDS:
+            elif self._has_begun and clock.monotonic_ns() - slot.since_ns > self._platform.pending_seconds * clock.NANOSECONDS:
                 raise InfrastructureError(self._waiting(slot, "option `pending_seconds`"))
 
     def _miss(self, index: int, slot: _JobSlot, text: str) -> None:
         self._fruitless += 1
         if self._fruitless >= MAX_FRUITLESS:
-            raise InfrastructureError(f"job {slot.job.job_id} must get to work, but {text}")
+            raise InfrastructureError(f"{slot.launch.name} must get to work, but {text}")
         slot.is_dead = True
-        self._news.append(Death(index, 0, None, f"job {slot.job.job_id}: {text}"))
+        self._news.append(Death(index, 0, None, f"{slot.launch.name}: {text}"))
 
     def _waiting(self, slot: _JobSlot, key: str) -> str:
         """Return what a job that has not come to work does, and the way out."""
-        waited, state = (clock.monotonic_ns() - slot.since_ns) / clock.NANOSECONDS, jobs.state_of(slot.job.job_id)
-        way_out = f"raise {key}, or ask SLURM for less"
-        if state.name == "RUNNING":
-            way_out = f"can its node reach {self._server.endpoint.address}? option `submit_host` gives this machine another name"
-        return f"job {slot.job.job_id} must get to work, but after {waited:.0f} s it is {state.text}; {way_out}"
+        waited, state = (clock.monotonic_ns() - slot.since_ns) / clock.NANOSECONDS, self._state(slot)
+        way_out = f"raise {key}, or ask for less"
+        if state.phase == "running":
+            way_out = f"can its host reach {self._server.endpoint.address}? option `submit_host` gives this machine another name"
+        return f"{slot.launch.name} must get to work, but after {waited:.0f} s it is {state.text}; {way_out}"
 
 
 def _give_up(node: AgentNode) -> None:
@@ -290,7 +293,7 @@ def _give_up(node: AgentNode) -> None:
         node.fail()
 
 
-def announce_out_of_memory(context: RunContext, host: str, pid: int) -> None:
+def announce_out_of_memory(context: RunContext, host: str, pid: int, limiter: str) -> None:
     """Note that a trial of the worker that had this process on a host ends for its memory, so that it is not tried again."""
     open_attempt: tuple[str, int] | None = None
     for path in sorted((context.run_dir / EVENTS).glob(f"worker-{pid}-*{SUFFIX}")):
@@ -303,52 +306,14 @@ def announce_out_of_memory(context: RunContext, host: str, pid: int) -> None:
                 open_attempt = None
     if open_attempt is None:
         return
-    cause = out_of_memory_cause(context.trial_context.memory_bytes, "SLURM")
+    cause = out_of_memory_cause(context.trial_context.memory_bytes, limiter)
     announce_kill(context.run_dir, context.events, *open_attempt, cause, charged="workload", limit="memory")
 
 
-def submit(context: RunContext, name: str, job: Job) -> Any:
-    """Return submitit's job, which waits in SLURM's queue.
-
-    Raises:
-        InfrastructureError: SLURM does not take it.
-    """
-    import submitit
-
-    options = slurm_options(context.spec)
-    flags = {**sbatch_flags(context.spec), **options.sbatch}
-    cpus = flags.pop("cpus-per-task")
-    folder = context.work_dir / "workers"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    executor = submitit.SlurmExecutor(folder, python=shlex.quote(options.host_python))
-    executor.update_parameters(
-        job_name=name,
-        time=flags.pop("time"),
-        nodes=1,
-        ntasks_per_node=1,
-        cpus_per_task=cpus,
-        signal_delay_s=SIGNAL_SECONDS,
-        stderr_to_stdout=True,
-        setup=list(options.setup) or None,
-        srun_args=[f"--cpus-per-task={cpus}"],  # from 22.05 on srun does not take it from the job
-        additional_parameters={"requeue": True, **flags},
-    )
-    try:
-        with _outside_of_jobs():
-            return executor.submit(job)
-    except (RuntimeError, OSError) as error:  # of several classes
-        raise InfrastructureError(f"SLURM must take a job, but sbatch says: {' '.join(str(error).split())}") from error
-
-
-@contextlib.contextmanager
-def _outside_of_jobs() -> Iterator[None]:
-    """Submit as if this were no job itself, whatever its user has set for others: such variables overrule what is asked for."""
-    hidden = {
-        name: value for name, value in os.environ.items() if name.startswith(("SLURM_", "SBATCH_")) and name != "SLURM_CONF"
+def _environment() -> dict[str, str]:
+    """Return the variables of a worker that a host does not have by itself."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("TUNEOFF_") or name in (*THREAD_VARIABLES, *PASSED_ON, "XDG_CACHE_HOME")
     }
-    for name in hidden:
-        del os.environ[name]
-    try:
-        yield
-    finally:
-        os.environ.update(hidden)

@@ -14,9 +14,10 @@ from tuneoff.base.identity import is_finite
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff_adapters.hosts.options import budget_refusal, is_word, lost_seconds_of
-from tuneoff_adapters.slurm import LOCAL_OPTIONS, SLURM
+from tuneoff_platforms.remote.options import budget_refusal, is_word, lost_seconds_of
 
+SLURM = "slurm"  # the platform
+LOCAL_OPTIONS = frozenset({"setup", "host_python", "submit_host", "lost_seconds", "pending_seconds"})  # the way, and the patience
 OPTIONS = LOCAL_OPTIONS | {"sbatch"}
 MINUTES = 60  # of a job, unless `sbatch` says `time`
 PENDING_SECONDS = 3600.0

@@ -19,7 +19,7 @@ from tuneoff.base import clock
 from tuneoff.base.processes import MARK, last_words
 from tuneoff.errors import InfrastructureError
 
-AGENT = "tuneoff_adapters.hosts.agent"
+AGENT = "tuneoff_platforms.remote.agent"
 PASSED_ON = ("PYTHONPATH", "PYTHONSAFEPATH", "PYTHONHASHSEED")  # variables that decide what a process imports
 MOST_REPLY_BYTES = 10_000_000  # of an answer
 _END_SECONDS = 2.0
@@ -107,15 +107,9 @@ class Host(Wire):
 
     def __init__(self, name: str, template: str | None, python: str, log: Path) -> None:
         self._log = log
-        variables = [f"{variable}={os.environ[variable]}" for variable in PASSED_ON if variable in os.environ]
-        line = shlex.join(["exec", "env", *variables, python, "-m", AGENT])
-        line = f"cd {shlex.quote(os.getcwd())} 2>/dev/null; {line}"
-        command = ["sh", "-c"] if template is None else [word.replace("{host}", name) for word in shlex.split(template)]
-        unmarked = {key: value for key, value in os.environ.items() if key != MARK}
-        tried = ["sh", "-c", 'exec "$@"', "sh", *command, line]  # says in the log what cannot be run
         try:
             with log.open("ab") as file:
-                self._process = subprocess.Popen(tried, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=unmarked)
+                self._process = started(name, template, [python, "-m", AGENT], stdout=subprocess.PIPE, stderr=file)
         except OSError as error:
             raise InfrastructureError(f"host {name} cannot be reached: {error}") from error
         assert self._process.stdin is not None
@@ -139,6 +133,20 @@ class Host(Wire):
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def started(name: str, template: str | None, words: Sequence[str], **streams: Any) -> subprocess.Popen[bytes]:
+    """Start a command on a host, in this folder if that is there; without a template, on this machine. Its input is a pipe.
+
+    Raises:
+        OSError: no process can be made here; whatever else is wrong, its output says.
+    """
+    variables = [f"{variable}={os.environ[variable]}" for variable in PASSED_ON if variable in os.environ]
+    line = f"cd {shlex.quote(os.getcwd())} 2>/dev/null; {shlex.join(['exec', 'env', *variables, *words])}"
+    command = ["sh", "-c"] if template is None else [word.replace("{host}", name) for word in shlex.split(template)]
+    unmarked = {key: value for key, value in os.environ.items() if key != MARK}
+    tried = ["sh", "-c", 'exec "$@"', "sh", *command, line]  # says in the log what cannot be run
+    return subprocess.Popen(tried, stdin=subprocess.PIPE, env=unmarked, **streams)
 
 
 def answers(futures: Mapping[str, Future[Timed]], seconds: float) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from tuneoff.errors import InfrastructureError, UserError
 from tuneoff.record.events.reader import read_header
 from tuneoff.record.run_context import RunContext
 from tuneoff.workload import workload_at
-from tuneoff_adapters.hosts.agent import Agent
-from tuneoff_adapters.hosts.host import AgentNode, after, answers, sent, until
-from tuneoff_adapters.hosts.options import BEAT_SECONDS
+from tuneoff_platforms.remote.agent import Agent
+from tuneoff_platforms.remote.host import AgentNode, after, answers, sent, until
+from tuneoff_platforms.remote.options import BEAT_SECONDS
 
 CHECK_SECONDS = 60.0  # for a host's answer before anything is started: its Python may have to come from a slow disk
 CLEAN_SECONDS = 15.0

@@ -6,10 +6,11 @@ import contextlib
 import re
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tuneoff.base.processes import run_to_end
 from tuneoff.errors import InfrastructureError
+from tuneoff_platforms.remote.platform import LaunchState
 
 CALL_SECONDS = 30.0
 LOOK_SECONDS = 0.3
@@ -37,6 +38,16 @@ class State(NamedTuple):
     @property
     def text(self) -> str:
         return self.name if self.reason in ("None", "") else f"{self.name} ({self.reason})"
+
+    @property
+    def launch_state(self) -> LaunchState:
+        """What that means for a launch."""
+        phase: Literal["waiting", "held", "running", "ended", "unknown"] = "ended"
+        if not self.has_ended:
+            phase = "waiting" if self.is_to_come else "held" if self.name in QUEUED else "running"
+        if self.name == AWAY:
+            phase = "unknown"
+        return LaunchState(phase, self.text, is_out_of_memory=self.name == "OUT_OF_MEMORY")
 
 
 def states(name: str, job_ids: Iterable[str]) -> dict[str, State]:

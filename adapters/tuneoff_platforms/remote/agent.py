@@ -1,4 +1,4 @@
-"""`python -m tuneoff_adapters.hosts.agent`: what tuneoff does on a host of a run, for as long as it hears from the coordinator.
+"""`python -m tuneoff_platforms.remote.agent`: what tuneoff does on a host of a run, for as long as it hears from the coordinator.
 
 Requests come through standard input, a JSON line each; answers go to standard output. When the input ends, or is silent for too
 long, it ends all that it started, removes its folder and goes: a lost coordinator or connection leaves nothing on the host.
@@ -27,7 +27,7 @@ from tuneoff.base.processes import MARK, has_more_memory, is_alive, kill_tree, r
 from tuneoff.errors import InfrastructureError, TuneoffError
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.faults import asked_kills, watched_memory
-from tuneoff_adapters.hosts.cleaning import clean
+from tuneoff_platforms.remote.cleaning import clean
 
 LOOK_SECONDS = 0.5  # between two looks for kills that were asked for
 

@@ -1,4 +1,4 @@
-"""Where the jobs' agents and workers arrive: a port of the coordinator's that lets in who knows the run's key."""
+"""Where jobs' agents and workers arrive: a port of the coordinator's that lets in who knows the run's key."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff_adapters.hosts.host import Wire
-from tuneoff_adapters.slurm.channel import GREETING_SECONDS, Channel, Greeting, TamperedError
-from tuneoff_adapters.slurm.job import Endpoint
+from tuneoff_platforms.remote.channel import GREETING_SECONDS, Channel, Greeting, TamperedError
+from tuneoff_platforms.remote.host import Wire
+from tuneoff_platforms.remote.job import Endpoint
 
-Arrived = Callable[[str, int, str, Any, Channel], None]  # kind, worker, job's id, what it says of itself, the connection
+Arrived = Callable[[str, int, int, Any, Channel], None]  # kind, worker, launch, what it says of itself, the connection
 
 STRANGERS = 32  # greetings at once, beside two of each worker; the oldest has to go for another one
 WAITING = 256  # connections that the kernel keeps until they are taken, beside two of each worker; costs nothing
@@ -99,7 +99,7 @@ class CoordinatorServer:
             greeted = self._guests[connection].greeting.take(part)
             if greeted is None:
                 return
-            kind, index, job_id, about = greeted.about
+            kind, index, number, about = greeted.about
             connection.sendall(greeted.proof)
             channel = Channel(connection, greeted.sending, greeted.receiving)
         except BlockingIOError:
@@ -109,7 +109,7 @@ class CoordinatorServer:
             return
         self._selector.unregister(connection)
         del self._guests[connection]
-        self._arrived(kind, index, job_id, about, channel)
+        self._arrived(kind, index, number, about, channel)
 
     def _turn_away(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
@@ -120,9 +120,9 @@ class CoordinatorServer:
 class JobNode(Wire):
     """The agent in a job. `tampered` is called, in any thread, if what it says was changed on its way."""
 
-    def __init__(self, host: str, job_id: str, channel: Channel, tampered: Callable[[str, TamperedError], None]) -> None:
+    def __init__(self, host: str, launch: str, channel: Channel, tampered: Callable[[str, TamperedError], None]) -> None:
         self.host, self._channel, self._tampered = host, channel, tampered
-        super().__init__(f"{host} (job {job_id})", channel.send_bytes, self._messages())
+        super().__init__(f"{host} ({launch})", channel.send_bytes, self._messages())
 
     def _messages(self) -> Any:
         try:

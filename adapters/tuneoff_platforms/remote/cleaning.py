@@ -1,8 +1,12 @@
-"""What a run has on the host where this is called: seen by its mark and its folder, and ended."""
+"""What a run has on the host where this is called: seen by its mark and its folder, and ended.
+
+`python -m tuneoff_platforms.remote.cleaning EXECUTION_ID` prints a line on each thing that is still there.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 
 from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import MARK, command_line, end_all, stat_fields, with_mark
@@ -26,3 +30,7 @@ def clean(execution_id: str, folder: PrivateFolder | None) -> list[str]:
         folder.remove()
     leftovers = [f"process {pid} ({command_line(pid)})" for pid in processes_of(execution_id, folder)]
     return leftovers + ([f"folder {folder.path}"] if folder is not None and folder.is_there else [])
+
+
+if __name__ == "__main__":
+    print(*clean(sys.argv[1], None), sep="\n")

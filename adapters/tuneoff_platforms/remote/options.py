@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import is_finite
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, UserError
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -83,6 +84,22 @@ def budget_refusal(spec: RunSpec) -> str | None:
 def slots_of(hosts: tuple[str, ...], count: int) -> dict[str, int]:
     """Return how many of `count` slots each host has: as equal as possible, the first ones more."""
     return {host: count // len(hosts) + (number < count % len(hosts)) for number, host in enumerate(hosts)}
+
+
+def is_here(host: str) -> bool:
+    """Tell whether a host is this machine, by its name without the domain."""
+    return host.partition(".")[0] in ("localhost", socket.gethostname().partition(".")[0])
+
+
+def own_address(hosts: tuple[str, ...]) -> str:
+    """Return this machine's address as the other hosts reach it: that of the way to the first of them. Sends nothing."""
+    other = next((host for host in hosts if not is_here(host)), "localhost")
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((other.rpartition("@")[2], 9))
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise UserError(f"host {other} must have an address, but {error.strerror}; name it as this machine finds it") from error
 
 
 def is_word(value: Any) -> bool:

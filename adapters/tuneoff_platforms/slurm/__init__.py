@@ -1,0 +1,1 @@
+"""Workers in jobs of SLURM, submitted by submitit."""
