@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, ClassVar
 from tuneoff.base.processes import last_words
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError, InfrastructureError, StepError
-from tuneoff_platforms.remote.options import LOCAL_OPTIONS, budget_refusal, host_options, is_here, is_word, own_address, slots_of
+from tuneoff_platforms.remote.options import (
+    LOCAL_OPTIONS,
+    LOST,
+    budget_refusal,
+    host_options,
+    is_here,
+    is_word,
+    own_address,
+    slots_of,
+)
 from tuneoff_platforms.remote.platform import Launch, LaunchState, RemotePlatform
 from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
@@ -36,6 +45,7 @@ class SshPlatform(RemotePlatform):
         shares = slots_of(self._options.hosts, context.spec.experiment.workers.count)
         self._hosts = [host for host, count in shares.items() for _ in range(count)]  # of each worker
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._tries: dict[int, int] = {}  # by worker
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
@@ -68,7 +78,9 @@ class SshPlatform(RemotePlatform):
         return super().make_pool(work)
 
     def launch(self, job: Job) -> Launch:
-        host = self._hosts[job.index]
+        tries = self._tries[job.index] = self._tries.get(job.index, -1) + 1
+        names = self._options.hosts
+        host = names[(names.index(self._hosts[job.index]) + tries) % len(names)]  # another one than that on which it was lost
         log = self._log(f"{host}-{job.number}")
         process = self._started(host, job.command(self._python(host))[1:], log)
         assert process.stdin is not None
@@ -104,9 +116,7 @@ class SshPlatform(RemotePlatform):
                 cleaning.wait()
                 is_done = False
             if not is_done:
-                self.context.flag(
-                    "host_lost", f"host {host} cannot be cleaned ({last_words(logs[host])}); its agents end what is left"
-                )
+                self.context.flag(LOST, f"host {host} cannot be cleaned ({last_words(logs[host])}); its agents end what is left")
             elif words_left := logs[host].read_text().strip():
                 left.append(f"{words_left} on host {host}")
         if left:

@@ -12,13 +12,14 @@ def install(
     *,
     adapters: Mapping[str, str] | None = None,
     workloads: Mapping[str, str] | None = None,
+    platforms: Mapping[str, str] | None = None,
     modules: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a distribution with these entry points ("module:Class" by name) and modules (source by name) and return `folder`."""
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    groups = {"adapters": adapters or {}, "workloads": workloads or {}}
+    groups = {"adapters": adapters or {}, "workloads": workloads or {}, "platforms": platforms or {}}
     lines = [
         f"[tuneoff.{group}]\n" + "".join(f"{key} = {target}\n" for key, target in own.items()) for group, own in groups.items()
     ]

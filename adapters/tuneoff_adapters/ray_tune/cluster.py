@@ -24,9 +24,9 @@ from tuneoff_adapters.ray_tune.cluster_options import ADDRESS
 from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.session import kept_handler, read_record, shut_down, write_record
 from tuneoff_platforms.remote.agent import Agent
-from tuneoff_platforms.remote.contact import CHECK_SECONDS, LOST, Contact
+from tuneoff_platforms.remote.contact import CHECK_SECONDS, Contact
 from tuneoff_platforms.remote.host import PASSED_ON, AgentNode, Host, Timed, answers
-from tuneoff_platforms.remote.options import BEAT_SECONDS, HostOptions, host_options, is_here, own_address, slots_of
+from tuneoff_platforms.remote.options import BEAT_SECONDS, LOST, HostOptions, host_options, is_here, own_address, slots_of
 from tuneoff_platforms.time_limits import SETUP_SHARE
 
 UNCHECKED = "host_unchecked"  # flag

@@ -20,11 +20,11 @@ from tuneoff.record.run_context import RunContext
 from tuneoff.workload import workload_at
 from tuneoff_platforms.remote.agent import Agent
 from tuneoff_platforms.remote.host import AgentNode, after, answers, sent, until
-from tuneoff_platforms.remote.options import BEAT_SECONDS
+from tuneoff_platforms.remote.options import BEAT_SECONDS, LOST
 
 CHECK_SECONDS = 60.0  # for a host's answer before anything is started: its Python may have to come from a slow disk
 CLEAN_SECONDS = 15.0
-LOST = "host_lost"  # flag
+
 _TRIES = 5  # readings of a host's clock, of which the narrowest counts
 _Reading = tuple[int, int, str, int]  # width, offset, boot id, offset of its own wall clock; the narrowest counts
 

@@ -15,6 +15,7 @@ from tuneoff.errors import ExperimentError, UserError
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
 
+LOST = "host_lost"  # flag
 BEAT_SECONDS = 2.0  # between two signs of life
 LEAST_LOST_SECONDS = 5 * BEAT_SECONDS  # one or two may come late
 LOCAL_OPTIONS = frozenset({"hosts", "host_command", "host_python", "lost_seconds"})  # where a run is, not what it is
