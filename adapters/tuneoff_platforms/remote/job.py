@@ -114,12 +114,13 @@ class JobAgent(Agent):
 
     def __init__(self, job: Job) -> None:
         super().__init__()
-        self._job, self._worker_pid = job, 0
+        self._job = job
+        self._worker: int | None = None  # its process
 
     def clean(self, besides: str | None = None) -> list[str]:
-        if self._worker_pid:
-            kill_tree(self._worker_pid)
-            end_all(lambda: left_by(self._execution_id, self._worker_pid))
+        if (pid := self._worker) is not None:
+            kill_tree(pid)
+            end_all(lambda: left_by(self._execution_id, pid))
         return []
 
     def work(self, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -127,10 +128,10 @@ class JobAgent(Agent):
         command = [sys.executable, "-m", WORKER_MODULE, *self._job.words]
         before = _kills()
         process = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **environment, **as_parent()})
-        self._worker_pid = process.pid
+        self._worker = process.pid
         process.communicate(self._job.key)
         end_all(lambda: left_by(self._execution_id, process.pid))
-        self._worker_pid = 0
+        self._worker = None
         return {"exit_code": process.returncode, "out_of_memory": _kills() > before}
 
 

@@ -76,7 +76,12 @@ def with_mark_and_sessions(variable: str, value: str, besides: int = 0) -> list[
 
 
 def in_session(session: int) -> list[int]:
-    """Return the living processes of a session; zombies are left out."""
+    """Return the living processes of a session; zombies are left out.
+
+    Raises:
+        ValueError: it is 0, which many processes have that are nobody's to end.
+    """
+    _must_be_pid(session)
     return [pid for pid in all_pids() if (fields := stat_fields(pid)) and fields[0] != "Z" and int(fields[3]) == session]
 
 
@@ -261,7 +266,13 @@ def _printed(file: BinaryIO) -> str:
     return file.read(_MOST_PRINTED).decode(errors="replace")
 
 
+def _must_be_pid(number: int) -> None:
+    if number < 1:  # to the kernel 0 and below stand for many processes
+        raise ValueError(f"a process or session must have a number >= 1, but got {number}")
+
+
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    _must_be_pid(pid)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 

@@ -154,3 +154,10 @@ def test_a_command_line_is_cut_where_it_is_shown_and_nowhere_else() -> None:
     with waiting(WAIT, "x" * 200, "the-end") as long:
         assert len(processes.command_line(long.pid)) == 120
         assert processes.command_line(long.pid, None).endswith("x the-end")
+
+
+@pytest.mark.parametrize("pid", [0, -1])
+def test_what_stands_for_many_processes_is_no_pid(pid: int) -> None:
+    for act in (processes.kill, processes.kill_tree, processes.in_session):
+        with pytest.raises(ValueError, match=f"must have a number >= 1, but got {pid}"):
+            act(pid)
