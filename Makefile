@@ -5,7 +5,7 @@
 # make corpus       run the recorded results folders of the tests again (ARGS='NAME ...'; --figures: only what commands say; --derive)
 # make test-planted    plant defects in a copy of the source and see which tests catch them, the corpus first (ARGS="judge cli-3": these lists and plants)
 # make image          the image of Katib's trials, by podman, buildah or docker (IMAGE=name:tag, ARGS='--build-arg BASE=...': docs/katib.md)
-# make test-hosts   the tests on several hosts, which are namespaces of this machine: needs root (ARGS='-k ray')
+# make test-hosts   the tests on several hosts, which are namespaces of this machine: needs root (ARGS='-k ray'); two files at a time
 # Everything is set up at the first call, in .venv; later calls install nothing.
 
 PYTHON ?= python3
@@ -56,7 +56,7 @@ test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -m slow $(ARGS) $(ALONE) $(AGAIN)
 
 test-hosts: $(INSTALLED)
-	$(BIN)/python -m pytest -m multihost -rs -p no:xdist -v $(ARGS) $(AGAIN)
+	$(BIN)/python -m pytest -m multihost -rs -v -n 2 --dist loadfile $(ARGS) $(AGAIN)
 
 test-planted: $(INSTALLED)
 	$(BIN)/python tests/planted/run.py $(ARGS)

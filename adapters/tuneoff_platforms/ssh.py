@@ -69,7 +69,9 @@ class SshPlatform(RemotePlatform):
         return f"starts workers on {shares}; reached by `{options.host_command}`"
 
     def make_pool(self, work: Work) -> Pool:
-        self.address = self.context.spec.options.get("submit_host") or own_address(self._options.hosts)
+        self.address = self.listen = own_address(self._options.hosts)
+        if (name := self.context.spec.options.get("submit_host")) is not None:
+            self.address, self.listen = name, ""
         with self.context.outside.open("a") as file:
             file.write(
                 f"tuneoff's processes on {', '.join(self._options.hosts)}; they end {self.lost_seconds:g} s after they last "

@@ -84,6 +84,17 @@ def test_what_a_stranger_sends_is_an_end_for_him_alone(server: CoordinatorServer
         until(lambda: arrivals)
 
 
+@pytest.mark.parametrize(("listen", "address"), [("127.0.0.1", "0100007F"), ("", "00000000")])
+def test_it_listens_where_it_is_told(arrivals: Arrivals, listen: str, address: str) -> None:
+    listening = CoordinatorServer(HOST, 1, arrivals, listen)
+    try:
+        lines = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        port = f"{listening.endpoint.port:04X}"
+        assert [line for line in lines if line.endswith(f":{port}")] == [f"{address}:{port}"]
+    finally:
+        listening.close()
+
+
 def test_who_answers_without_the_key_gets_nothing() -> None:
     with socket.create_server((HOST, 0)) as other:
 

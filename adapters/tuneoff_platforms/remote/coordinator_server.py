@@ -38,9 +38,10 @@ class CoordinatorServer:
     One thread greets all, holds few descriptors at once and each for a short time: strangers keep no job out.
     """
 
-    def __init__(self, host: str, workers: int, arrived: Arrived) -> None:
+    def __init__(self, host: str, workers: int, arrived: Arrived, listen: str = "127.0.0.1") -> None:
+        """`host`: this machine, as workers find it; `listen`: its address at which they arrive, or "" for all that it has."""
         self._arrived, self._most, self._is_closed = arrived, STRANGERS + 2 * workers, False
-        self._listener = socket.create_server(("", 0), backlog=WAITING + self._most)
+        self._listener = socket.create_server((listen, 0), backlog=WAITING + self._most)
         self._listener.setblocking(False)
         self.endpoint = Endpoint(host, self._listener.getsockname()[1], secrets.token_bytes(32))
         self._guests: dict[socket.socket, _Guest] = {}  # the oldest first

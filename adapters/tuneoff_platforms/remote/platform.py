@@ -56,6 +56,9 @@ class RemotePlatform(Platform):
     address: str = "127.0.0.1"
     """This machine's name or address, as the workers' hosts find it."""
 
+    listen: str = "127.0.0.1"
+    """Its own address at which it waits for them; "": all that it has."""
+
     @abstractmethod
     def launch(self, job: Job) -> Launch:
         """Have a job run somewhere: call it in a process there, or run `job.command(python)` with `job.key` as its input.

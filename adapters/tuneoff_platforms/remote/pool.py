@@ -70,7 +70,7 @@ class RemotePool(Pool):
         self._looked_ns = clock.monotonic_ns()
         self._contact = Contact(context, None, platform.lost_seconds, lost=_give_up)
         self._server = CoordinatorServer(
-            platform.address, self.count, lambda *arrival: self._queue.put((self._arrived, *arrival))
+            platform.address, self.count, lambda *arrival: self._queue.put((self._arrived, *arrival)), platform.listen
         )
 
     def start(self) -> None:

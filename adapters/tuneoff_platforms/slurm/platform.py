@@ -39,7 +39,7 @@ class SlurmPlatform(RemotePlatform):
         super().__init__(context)
         self._options = slurm_options(context.spec)
         self.lost_seconds, self.pending_seconds = self._options.lost_seconds, self._options.pending_seconds
-        self.address = self._options.submit_host
+        self.address, self.listen = self._options.submit_host, ""
 
     @classmethod
     def missing(cls) -> str | None:
