@@ -8,8 +8,11 @@ the framework's. Modules and classes are not in the list: what a training keeps 
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` makes a member of an enumeration of each answer: 25 times as long
 import contextlib
+import functools
 import gc
+import importlib
 import locale
 import os
 import resource
@@ -18,7 +21,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,31 +30,29 @@ from tuneoff.base.targets import file_of
 Values = list[Any]  # one for each of `ITEMS`
 
 _NOT_READ: Any = object()
-_HANDLED = sorted(set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP})
+_HANDLED = sorted(map(int, set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}))
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by every Python
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _STREAMS = ("stdin", "stdout", "stderr")  # by descriptor
 _HOOKS = (*_STREAMS, "excepthook", "displayhook", "unraisablehook")
 _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_CORE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
-_CONTEXT = "multiprocessing.context"
+_CONTEXT, _NUMPY_RANDOM = "multiprocessing.context", "numpy.random"
+_SEED_BYTES = 16  # as NumPy's own from the system, of which `seed()` takes ten times as long, and Python's twice
 _CHOSEN_SEED = 2**32  # torch draws its own seed from far more numbers, and who seeds gives a smaller one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing of a process: `read` gives a value that `restore` takes, and neither changes that value."""
+    """One thing of a process: `read` gives a value that `restore` takes, and neither changes that value.
+
+    Where two values are equal nothing is restored.
+    """
 
     name: str
     read: Callable[..., Any]
     restore: Callable[..., object]
     module: str | None = None  # it is there once this is imported, which is then the first argument of both ...
     fresh: Any = None  # ... and its value then
-
-    @property
-    def arguments(self) -> tuple[Any, ...] | None:
-        """Return the first arguments of both, None where its module is not imported."""
-        return () if self.module is None else (sys.modules[self.module],) if self.module in sys.modules else None
-
     is_own: bool = False  # a command minds it: what a training's import makes of it there is undone
     is_limit: bool = False  # core sets it for a slot, so it is as the trial began
     is_drawn: bool = False  # a value of None: nobody has set it, and each trial draws it anew, as each process does
@@ -63,6 +64,7 @@ class TrainingState:
     def __init__(self, target: str, folder: str | None, umask: int | None) -> None:
         self._target, self._folder, self._umask = target, folder, umask
         self._values: Values | None = None
+        importlib.import_module("random")  # by the training alone: whether that seeded it could not be told
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
@@ -73,14 +75,17 @@ class TrainingState:
                 if self._values is None:
                     self._set()
                 else:
-                    _restore([_NOT_READ if item.is_limit else value for item, value in zip(ITEMS, self._values, strict=True)])
+                    _restore(self._values, before, sets_limits=False)
                 yield
         finally:
+            now = _read(with_drawn=self._values is None)
             if self._values is None:
-                self._values = _read()
-                if self._values[_RANDOM] == before[_RANDOM]:  # the import did not seed it
+                self._values = now.copy()
+                if now[_RANDOM] == before[_RANDOM]:  # the import did not seed it
                     self._values[_RANDOM] = None
-            _restore([_NOT_READ if item.is_drawn and value is None else value for item, value in zip(ITEMS, before, strict=True)])
+                if now[_OF_NUMPY] is not _NOT_READ and now[_OF_NUMPY][1] is None:
+                    self._values[_OF_NUMPY] = None
+            _restore(before, now)
 
     def _set(self) -> None:
         sys.excepthook, sys.displayhook, sys.unraisablehook = sys.__excepthook__, sys.__displayhook__, sys.__unraisablehook__
@@ -91,13 +96,17 @@ class TrainingState:
         if self._umask is not None:
             os.umask(self._umask)
         if _is_main_thread():
-            default = {number: signal.SIG_IGN if number in _IGNORED else signal.SIG_DFL for number in _HANDLED}
-            _set_signals(({**default, signal.SIGINT: signal.default_int_handler}, set()))
+            handlers: dict[int, Any] = {number: signal.SIG_IGN if number in _IGNORED else signal.SIG_DFL for number in _HANDLED}
+            handlers[signal.SIGINT] = signal.default_int_handler
+            _set_signals((_same(*handlers.values()), set(), False))
         locale.setlocale(locale.LC_ALL, "C")
         with contextlib.suppress(locale.Error):
             locale.setlocale(locale.LC_CTYPE, "")
         if _CONTEXT in sys.modules:
             _set_start_method(sys.modules[_CONTEXT], None)
+        if _NUMPY_RANDOM in sys.modules:
+            random: Any = sys.modules[_NUMPY_RANDOM]
+            random.set_bit_generator(random.MT19937())
 
 
 @contextlib.contextmanager
@@ -107,27 +116,43 @@ def kept() -> Iterator[None]:
     try:
         yield
     finally:
-        _restore(before)
+        _restore(before, _read())
 
 
-def _read() -> Values:
-    return [_value(item) for item in ITEMS]
+def _read(*, with_drawn: bool = True) -> Values:
+    values = []
+    for item in ITEMS:
+        value = _NOT_READ
+        try:
+            if item.is_drawn and not with_drawn:
+                pass
+            elif item.module is None:
+                value = item.read()
+            else:
+                value = item.read(sys.modules[item.module]) if item.module in sys.modules else item.fresh
+        except Exception:  # of a library whose version has it elsewhere; the folder was removed
+            pass
+        values.append(value)
+    return values
 
 
-def _value(item: Item) -> Any:
-    if (arguments := item.arguments) is None:
-        return item.fresh
-    try:
-        return item.read(*arguments)
-    except Exception:  # of a library whose version has it elsewhere; the folder was removed
-        return _NOT_READ
+def _restore(values: Values, now: Values, *, sets_limits: bool = True) -> None:
+    """Restore what differs from `now`, the values of this moment, and what is drawn."""
+    for item, value, current in zip(ITEMS, values, now, strict=True):
+        try:
+            if value is _NOT_READ or (item.is_limit and not sets_limits) or (value == current and not item.is_drawn):
+                continue
+            if item.module is None:
+                item.restore(value)
+            elif item.module in sys.modules:
+                item.restore(sys.modules[item.module], value)
+        except Exception:  # each of the others is restored
+            pass
 
 
-def _restore(values: Values) -> None:
-    for item, value in zip(ITEMS, values, strict=True):
-        if value is not _NOT_READ and (arguments := item.arguments) is not None:
-            with contextlib.suppress(Exception):
-                item.restore(*arguments, value)
+def _same(*objects: Any) -> tuple[list[int], tuple[Any, ...]]:
+    """Return a value that is equal where the objects are the same: those of a training may say that they equal anything."""
+    return list(map(id, objects)), objects
 
 
 def _is_main_thread() -> bool:
@@ -137,15 +162,16 @@ def _is_main_thread() -> bool:
 def _signals() -> Any:
     if not _is_main_thread():  # no other thread may set handlers
         return _NOT_READ
-    return {number: signal.getsignal(number) for number in _HANDLED}, signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    has_timer = any(map(any, map(signal.getitimer, _TIMERS)))
+    return _same(*map(_signal.getsignal, _HANDLED)), _signal.pthread_sigmask(signal.SIG_BLOCK, ()), has_timer
 
 
-def _set_signals(before: tuple[Mapping[signal.Signals, Any], set[Any]]) -> None:
-    handlers, blocked = before
+def _set_signals(before: tuple[Any, ...]) -> None:
+    (_, handlers), blocked, _ = before
     for timer in _TIMERS:  # an alarm of the trial before would end this one
         signal.setitimer(timer, 0)
-    for number, handler in handlers.items():
-        if handler is not None and signal.getsignal(number) is not handler:  # None: C code has set it
+    for number, handler in zip(_HANDLED, handlers, strict=True):
+        if handler is not None and _signal.getsignal(number) is not handler:  # None: C code has set it
             signal.signal(number, handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
@@ -172,21 +198,27 @@ def _set_environment(before: Mapping[bytes, bytes]) -> None:
     now = _environment()
     for name in now.keys() - before.keys():
         del os.environb[name]
-    for name, value in before.items():
-        if now.get(name) != value:
-            os.environb[name] = value
+    for name, value in before.items() - now.items():
+        os.environb[name] = value
     if now.get(b"TZ") != before.get(b"TZ"):
         time.tzset()
 
 
-def _set_lists(before: list[tuple[str, list[str], list[str]]]) -> None:
-    for name, values, items in before:
+def _set_lists(before: tuple[Any, ...]) -> None:
+    (_, lists), *copies = before
+    for values, items in zip(lists, copies, strict=True):
         values[:] = items
-        setattr(sys, name, values)
+    sys.argv, sys.path = lists
 
 
-def _set_hooks(before: Sequence[Any]) -> None:
-    for name, hook in zip(_HOOKS, before, strict=True):
+def _hooks() -> tuple[Any, ...]:
+    hooks = [getattr(sys, name) for name in _HOOKS]
+    return _same(*hooks), [getattr(stream, "closed", False) for stream in hooks[: len(_STREAMS)]]
+
+
+def _set_hooks(before: tuple[Any, ...]) -> None:
+    (_, hooks), _ = before
+    for name, hook in zip(_HOOKS, hooks, strict=True):
         setattr(sys, name, _reopened(_STREAMS.index(name), hook) if getattr(hook, "closed", False) else hook)
 
 
@@ -207,9 +239,10 @@ def _kept_descriptors() -> Iterator[None]:
         yield
     finally:
         for descriptor, copy, status in kept:
-            is_open = False
-            with contextlib.suppress(OSError):
+            try:
                 is_open = os.path.samestat(os.fstat(descriptor), status)
+            except OSError:
+                is_open = False
             with contextlib.suppress(OSError):  # the block has closed all that is open
                 if not is_open:
                     os.dup2(copy, descriptor)
@@ -226,11 +259,10 @@ def _set_interpreter(before: tuple[Any, ...]) -> None:
 
 
 def _set_warnings(before: tuple[Any, ...]) -> None:
-    filters, items, warnings.showwarning = before
-    if warnings.filters is not filters or filters != items:
-        filters[:] = items
-        warnings.filters = filters
-        warnings._filters_mutated()  # type: ignore[attr-defined]  # as `warnings.catch_warnings` does
+    (_, (filters, warnings.showwarning)), items = before
+    filters[:] = items
+    warnings.filters = filters
+    warnings._filters_mutated()  # type: ignore[attr-defined]  # as `warnings.catch_warnings` does
 
 
 def _limits() -> tuple[Any, ...]:
@@ -239,8 +271,6 @@ def _limits() -> tuple[Any, ...]:
 
 
 def _set_limits(before: tuple[Any, ...]) -> None:
-    if _limits() == before:
-        return
     for limit, soft in zip(_LIMITS, before[0], strict=True):
         with contextlib.suppress(ValueError, OSError):  # a hard limit that was lowered stays
             resource.setrlimit(limit, (soft, resource.getrlimit(limit)[1]))
@@ -262,11 +292,9 @@ def _logging(logging: Any) -> tuple[Any, ...]:
 
 def _set_logging(logging: Any, before: tuple[Any, ...] | None) -> None:
     disabled, states = before or (logging.NOTSET, [(logging.root, logging.WARNING, True, False, [])])
-    logging.disable(disabled)
     for logger, level, propagate, is_disabled, handlers in states:
-        logger.propagate, logger.disabled, logger.handlers[:] = propagate, is_disabled, handlers
-        if logger.level != level:
-            logger.setLevel(level)
+        logger.level, logger.propagate, logger.disabled, logger.handlers[:] = level, propagate, is_disabled, handlers
+    logging.disable(disabled)  # last: this has all loggers forget which levels they are enabled for
 
 
 def _numpy(numpy: Any) -> tuple[Any, ...]:
@@ -274,11 +302,10 @@ def _numpy(numpy: Any) -> tuple[Any, ...]:
 
 
 def _set_numpy(numpy: Any, before: tuple[Any, ...]) -> None:
-    if _numpy(numpy) != before:
-        errors, call, printing = before
-        numpy.seterr(**errors)
-        numpy.seterrcall(call)
-        numpy.set_printoptions(**printing)
+    errors, call, printing = before
+    numpy.seterr(**errors)
+    numpy.seterrcall(call)
+    numpy.set_printoptions(**printing)
 
 
 _FRESH_NUMPY = (
@@ -334,13 +361,44 @@ _FRESH_TORCH = {
 }
 
 
-def _set_torch_random(torch: Any, before: Any) -> None:
+def _set_random(random: Any, before: Any) -> None:
     if before is None:
-        torch.seed()
+        random.seed(int.from_bytes(os.urandom(_SEED_BYTES), "big"))
     else:
+        random.setstate(before)
+
+
+@functools.cache
+def _drawn_generator() -> Any:
+    return sys.modules[_NUMPY_RANDOM].MT19937()
+
+
+def _numpy_random(random: Any) -> tuple[Any, Any]:
+    """Return NumPy's generator, and its state where somebody has set it."""
+    generator = random.get_bit_generator()
+    return generator, None if generator.seed_seq is not None else random.get_state()
+
+
+def _set_numpy_random(random: Any, before: tuple[Any, Any] | None) -> None:
+    """Put a generator in place: to read the state of the framework's own, and to set it again, would take 70 us."""
+    generator, state = before or (_drawn_generator(), None)
+    if generator not in (None, random.get_bit_generator()):
+        random.set_bit_generator(generator)
+    if before is None:
+        random.seed(memoryview(os.urandom(_SEED_BYTES)).cast("I").tolist())
+    elif state is not None:
+        random.set_state(state)
+
+
+def _set_torch_random(torch: Any, before: Any) -> None:
+    if before is not None:
         seed, state = before
         torch.manual_seed(seed)  # of other devices too
         torch.set_rng_state(state)
+    elif torch.initial_seed() < _CHOSEN_SEED or torch.cuda.is_initialized():
+        torch.seed()
+    else:  # nobody has set that of another device, which is drawn when it is first used
+        torch.default_generator.seed()
 
 
 ITEMS = (
@@ -350,10 +408,10 @@ ITEMS = (
     Item(name="environment, time zone", read=_environment, restore=_set_environment),
     Item(
         name="arguments, import path",
-        read=lambda: [(name, values := getattr(sys, name), values.copy()) for name in ("argv", "path")],
+        read=lambda: (_same(sys.argv, sys.path), sys.argv.copy(), sys.path.copy()),
         restore=_set_lists,
     ),
-    Item(name="standard streams, hooks", read=lambda: [getattr(sys, name) for name in _HOOKS], restore=_set_hooks, is_own=True),
+    Item(name="standard streams, hooks", read=_hooks, restore=_set_hooks, is_own=True),
     Item(
         name="limits of the interpreter, garbage collector",
         read=lambda: (
@@ -374,7 +432,7 @@ ITEMS = (
     ),
     Item(
         name="warnings",
-        read=lambda: (warnings.filters, list(warnings.filters), warnings.showwarning),
+        read=lambda: (_same(warnings.filters, warnings.showwarning), list(warnings.filters)),
         restore=_set_warnings,
     ),
     Item(
@@ -395,15 +453,16 @@ ITEMS = (
     Item(
         name="random",
         read=lambda random: random.getstate(),
-        restore=lambda random, before: random.seed() if before is None else random.setstate(before),
+        restore=_set_random,
         module="random",
         is_drawn=True,
     ),
     Item(
         name="numpy: random",
-        read=lambda numpy: numpy.random.get_state() if numpy.random.mtrand._rand._bit_generator.seed_seq is None else None,
-        restore=lambda numpy, before: numpy.random.seed() if before is None else numpy.random.set_state(before),
-        module="numpy",
+        read=_numpy_random,
+        restore=_set_numpy_random,
+        module=_NUMPY_RANDOM,
+        fresh=(None, None),
         is_drawn=True,
     ),
     Item(
@@ -414,4 +473,4 @@ ITEMS = (
         is_drawn=True,
     ),
 )
-_RANDOM = [item.name for item in ITEMS].index("random")
+_RANDOM, _OF_NUMPY = ([item.name for item in ITEMS].index(name) for name in ("random", "numpy: random"))

@@ -127,6 +127,115 @@ def test_torch_is_restored_without_its_compiler_which_takes_a_second_to_import()
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
+STATES = """
+import importlib, logging, random, sys
+from tuneoff.base.process_state import TrainingState
+
+class Equal:
+    def __eq__(self, other): return True
+
+{framework}
+state, seen, drawn = TrainingState("module:Class", None, None), [], []
+with state.entered():
+    import numpy.random{imported}
+for number in range(3):
+    with state.entered():
+        {training}
+    {between}
+assert {holds}, (seen, drawn)
+"""
+
+
+@pytest.mark.parametrize(
+    ("framework", "imported", "training", "between", "holds"),
+    [
+        pytest.param(
+            "import numpy; numpy.random.seed(3); expected = numpy.random.randn(9).tolist(); numpy.random.seed(3)",
+            "",
+            "numpy.random.seed(9); numpy.random.randn(3)",
+            "drawn.extend(numpy.random.randn(3).tolist())",
+            "drawn == expected",
+            id="a framework that seeded NumPy draws as if there were no training",
+        ),
+        pytest.param(
+            "import numpy.random",
+            "",
+            "numpy.random.seed(9)",
+            "drawn.append(numpy.random.rand())",
+            "len(set(drawn)) == 3",
+            id="a framework that seeds nothing never draws what a training's seed gives",
+        ),
+        pytest.param(
+            "",
+            "",
+            "kept = numpy.random.get_state(); seen.append(numpy.random.rand()); numpy.random.set_state(kept)",
+            "",
+            "len(set(seen)) == 3",
+            id="a training that puts NumPy's state back gives it to no other",
+        ),
+        pytest.param(
+            "", "", "kept = random.getstate(); seen.append(random.random()); random.setstate(kept)", "", "len(set(seen)) == 3"
+        ),
+        pytest.param(
+            "import numpy.random",
+            "; numpy.random.seed(5); random.seed(5)",
+            "seen.append((numpy.random.randn(), random.random()))",
+            "numpy.random.rand()",
+            "len(set(seen)) == 1",
+            id="what the import seeded is so in each",
+        ),
+        pytest.param(
+            "",
+            "",
+            "seen.append(sys.excepthook is sys.__excepthook__); sys.excepthook = Equal()",
+            "drawn.append(sys.excepthook is sys.__excepthook__)",
+            "all(seen) and all(drawn)",
+            id="a hook that says it is equal to anything",
+        ),
+        pytest.param(
+            "log = logging.getLogger('framework')",
+            "; log.setLevel('INFO'); log.isEnabledFor(10)",
+            "seen.append((log.isEnabledFor(20), log.isEnabledFor(10))); log.setLevel('DEBUG'); log.isEnabledFor(10)",
+            "drawn.append(log.isEnabledFor(20)); log.setLevel('ERROR')",
+            "seen == [(True, False)] * 3 and drawn == [False] * 3",
+            id="loggers forget for which levels they were enabled",
+        ),
+        pytest.param(
+            "",
+            "",
+            "seen.append('A' in sys.path); sys.path = [*sys.path]; sys.path.append('A')",
+            "",
+            "not any(seen)",
+            id="a new list",
+        ),
+    ],
+)
+def test_states_of_training_and_framework_are_two(framework: str, imported: str, training: str, between: str, holds: str) -> None:
+    program = STATES.format(framework=framework, imported=imported, training=training, between=between or "pass", holds=holds)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_torch_draws_anew_in_each_training_also_where_its_state_was_put_back() -> None:
+    program = (
+        "from tuneoff.base.process_state import TrainingState\n"
+        "state, seen = TrainingState('tuneoff_workloads.null:Null', None, None), []\n"
+        "for is_seeding in (False, False, True, False):\n"
+        "    with state.entered():\n"
+        "        import torch\n"
+        "        kept = torch.get_rng_state()\n"
+        "        seen.append(torch.rand(1).item())\n"
+        "        torch.set_rng_state(kept)\n"
+        "        torch.manual_seed(1) if is_seeding else None\n"
+        "seen.append(torch.rand(1).item())\n"
+        "torch.manual_seed(1)\n"
+        "assert len({*seen, torch.rand(1).item()}) == 6, seen\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_without_copies_a_list_grows_from_trial_to_trial(tmp_path: Path) -> None:
     """The planted defect: what `own_copy` is there for."""
     _, notes, _ = run_trials(tmp_path, defect="tuneoff.run.trial.run_trial.own_copy = lambda value: value")
