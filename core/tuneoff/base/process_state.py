@@ -170,8 +170,8 @@ def _set_signals(before: tuple[Any, ...]) -> None:
     (_, handlers), blocked, _ = before
     for timer in _TIMERS:  # an alarm of the trial before would end this one
         signal.setitimer(timer, 0)
-    for number, handler in zip(_HANDLED, handlers, strict=True):
-        if handler is not None and _signal.getsignal(number) is not handler:  # None: C code has set it
+    for number, handler, current in zip(_HANDLED, handlers, map(_signal.getsignal, _HANDLED), strict=True):
+        if handler is not None and current is not handler:  # None: C code has set it
             signal.signal(number, handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 

@@ -85,14 +85,15 @@ def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0
     Raises:
         ValueError: there is no value, or one is NaN.
     """
+    if len(values) == 1 and not math.isnan(values[0]):  # without NumPy, whose import a command of one run need not wait for
+        bounds = {"estimate": float(values[0]), "low": -math.inf, "high": math.inf}
+        return Interval(**bounds, confidence=confidence, n=1, method="median of one value: no interval")
     import numpy as np
 
     ordered = np.sort(checked(values))
     n = ordered.size
     estimate = middle(ordered.tolist())
-    if n == 1:
-        low, high, method = -math.inf, math.inf, "median of one value: no interval"
-    elif depth(n, confidence) == 0:
+    if depth(n, confidence) == 0:
         low, high = _t_bounds(ordered, confidence)
         method = "median, Student's t"
     else:

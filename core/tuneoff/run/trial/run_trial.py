@@ -212,8 +212,10 @@ class _Attempt:
 
     def _restore(self, workload: Workload) -> str | None:
         """Load the checkpoint of an earlier attempt, with the metrics up to it, if there is one; return what is wrong with it."""
+        if self.attempt == 1 or not workload.restores_training:
+            return None
         path = checkpoint_path(self.context.run_dir, self.trial_id)
-        if self.attempt == 1 or not workload.restores_training or not path.exists():
+        if not path.exists():
             return None
         try:
             checkpoint = read_checkpoint(path)
