@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -54,6 +56,11 @@ def test_one_value_is_an_estimate_without_an_interval() -> None:
     found = median([3.0], 0.95)
     assert (found.estimate, found.low, found.high, found.n) == (3.0, -math.inf, math.inf, 1)
     assert "no interval" in found.method
+
+
+def test_one_value_needs_no_numpy_which_a_command_of_one_run_would_wait_for() -> None:
+    program = "import sys; from tuneoff.judge.stats.location import median; median([1.0], 0.95); print('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def test_values_without_a_spread_keep_half_a_grid_step() -> None:
