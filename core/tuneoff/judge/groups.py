@@ -38,9 +38,14 @@ class Estimate:
     worst: float  # what a failed run counts as: inf, or -inf where greater is better
 
     @property
+    def by_seed(self) -> dict[int, float]:
+        """The values that are there, by seed."""
+        return {value.seed: value.value for value in self.values if value.value is not None}
+
+    @property
     def present(self) -> list[float]:
         """The values that are there."""
-        return [value.value for value in self.values if value.value is not None]
+        return list(self.by_seed.values())
 
     @property
     def numbers(self) -> list[float]:

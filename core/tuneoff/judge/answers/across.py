@@ -294,7 +294,9 @@ def _by_ranks_too(test: SignFlip, values: Sequence[float], alpha: float, scale: 
     ranked = judge(values, margin=None, alpha=alpha, rounding_scale=scale)
     low, high = min(test.interval.low, ranked.interval.low), max(test.interval.high, ranked.interval.high)
     p = max(test.p, ranked.p) if ranked.interval.estimate * ahead > 0 else 1.0
-    return SignFlip(interval=replace(test.interval, low=low, high=high, method=f"{test.interval.method}; {ranked.method}"), p=p)
+    return SignFlip(
+        interval=replace(test.interval, low=low, high=high, method=f"{test.interval.method}; {ranked.interval.method}"), p=p
+    )
 
 
 def _ahead(rows: Sequence[_TaskDifference], better: str) -> tuple[int, int]:

@@ -140,11 +140,8 @@ def covering(lengths: Iterable[Length], lower_end: Callable[[Iterable[float]], f
 
 def _by_seed(group: Group, metrics: Sequence[str], unit: float = MILLISECONDS) -> dict[int, float]:
     """Return the sum of some metrics by seed, in s; nothing where no run has them."""
-    sums = {
-        of_run[0].seed: sum(value.value for value in of_run if value.value is not None) / unit
-        for of_run in zip(*(group.estimate(metric).values for metric in metrics), strict=True)
-        if all(value.value is not None for value in of_run)
-    }
+    parts = [group.estimate(metric).by_seed for metric in metrics]
+    sums = {seed: sum(part[seed] for part in parts) / unit for seed in parts[0] if all(seed in part for part in parts)}
     return {**sums, **{run.seed: math.inf for run in group.runs if run.has_failed}} if sums else {}
 
 

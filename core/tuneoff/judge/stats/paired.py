@@ -31,7 +31,6 @@ class Judgement:
     relation: Relation
     interval: Interval
     p: float
-    method: str
 
 
 def judge(
@@ -75,7 +74,7 @@ def judge(
     else:
         interval, p = _sign(clean, alpha)
     interval = _scaled(interval, unit, grid_step / 2)
-    return Judgement(relation=_relation(interval, margin, tolerance * unit), interval=interval, p=p, method=interval.method)
+    return Judgement(relation=_relation(interval, margin, tolerance * unit), interval=interval, p=p)
 
 
 def judge_without_each(
@@ -99,7 +98,7 @@ def judge_without_each(
     for estimate, low, high, p in zip(bounds.estimate, bounds.low, bounds.high, bounds.p, strict=True):
         interval = _scaled(_interval(estimate, low, high, alpha, rows.shape[1], SIGNED_RANK), unit, grid_step / 2)
         relation = _relation(interval, margin, tolerance * unit)
-        judgements.append(Judgement(relation=relation, interval=interval, p=float(p), method=SIGNED_RANK))
+        judgements.append(Judgement(relation=relation, interval=interval, p=float(p)))
     return tuple(judgements)
 
 

@@ -203,7 +203,7 @@ class Strip:
 def shared_scale(groups: Sequence[Group], question: Question) -> Scale | None:
     """Return the axis of a question's values over some groups, in the unit that people read."""
     _, factor = display_unit(question.metric, question.unit)
-    return scale(factor * value for group in groups for _, value in values(group, question))
+    return scale(factor * value for group in groups for value in group.estimate(question.metric).present)
 
 
 def axis_unit(question: Question) -> str:
@@ -213,13 +213,12 @@ def axis_unit(question: Question) -> str:
 
 def strip(group: Group, question: Question, axis: Scale) -> Strip:
     """Return the dots of a group."""
-    ordered = sorted(values(group, question), key=lambda item: item[1])
+    estimate = group.estimate(question.metric)
+    ordered = sorted(estimate.by_seed.items(), key=lambda item: item[1])
     _, factor = display_unit(question.metric, question.unit)
     runs = {run.seed: run.run_id for run in group.runs}
     drawn = [ordered[index] for index in spread_out(len(ordered), MOST_DOTS)]
     failed = tuple(run.seed for run in group.runs if run.is_failure)
-    worst = math.inf if question.better == "min" else -math.inf
-    middle_value = middle([*(value for _, value in ordered), *(worst for _ in failed)]) if ordered else worst
     return Strip(
         dots=tuple(
             Dot(
@@ -229,16 +228,7 @@ def strip(group: Group, question: Question, axis: Scale) -> Strip:
             )
             for seed, value in drawn
         ),
-        median=axis.at(factor * middle_value) if math.isfinite(middle_value) else None,
+        median=axis.at(factor * estimate.middle) if estimate.middle is not None and math.isfinite(estimate.middle) else None,
         failed=failed,
         more=len(ordered) - len(drawn),
     )
-
-
-def values(group: Group, question: Question) -> list[tuple[int, float]]:
-    """Return (seed, value) of the runs that have one."""
-    return [
-        (seed_value.seed, seed_value.value)
-        for seed_value in group.estimate(question.metric).values
-        if seed_value.value is not None
-    ]

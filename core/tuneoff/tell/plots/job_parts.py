@@ -59,7 +59,8 @@ def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
         group = row.columns[scope].group if scope in row.columns else None
         middle = _middle(group, time) if group is not None else ()
         if group is not None and middle:
-            seconds = sum(_value(group, time.metric, seed) or 0.0 for seed in middle) / len(middle) / MILLISECONDS
+            times = group.estimate(time.metric).by_seed
+            seconds = sum(times[seed] for seed in middle) / len(middle) / MILLISECONDS
             of_runs = [parts for seed in middle if (parts := _parts(group, seed)) is not None]
             parts = {name: sum(parts[name] for parts in of_runs) / len(of_runs) for name in PARTS}
             jobs.append((row, seconds, middle, parts))
@@ -77,9 +78,7 @@ def _job_parts(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...
 
 def _middle(group: Group, time: Question) -> tuple[int, ...]:
     """Return the seeds of the one or two runs in the middle by job time; none where one failed or lacks a part."""
-    measured = [
-        (seed_value.value, seed_value.seed) for seed_value in group.estimate(time.metric).values if seed_value.value is not None
-    ]
+    measured = [(milliseconds, seed) for seed, milliseconds in group.estimate(time.metric).by_seed.items()]
     ordered = sorted([*measured, *((math.inf, run.seed) for run in group.runs if run.is_failure)])
     if not ordered:
         return ()
@@ -89,8 +88,8 @@ def _middle(group: Group, time: Question) -> tuple[int, ...]:
 
 def _parts(group: Group, seed: int) -> dict[str, float] | None:
     """Return the seconds of each part of a run; None where one is missing."""
-    trained = _value(group, TRAINED, seed)
-    totals = {name: [_value(group, metric, seed) for metric in metrics] for name, metrics in PARTS.items()}
+    trained = group.estimate(TRAINED).by_seed.get(seed)
+    totals = {name: [group.estimate(metric).by_seed.get(seed) for metric in metrics] for name, metrics in PARTS.items()}
     if trained is None or any(amount is None for of_part in totals.values() for amount in of_part):
         return None
     shares = {"training": trained / 100, "waiting": 1 - trained / 100}
@@ -98,7 +97,3 @@ def _parts(group: Group, seed: int) -> dict[str, float] | None:
         name: shares.get(name, 1.0) * sum(amount for amount in of_part if amount is not None) / MILLISECONDS
         for name, of_part in totals.items()
     }
-
-
-def _value(group: Group, metric: str, seed: int) -> float | None:
-    return next((seed_value.value for seed_value in group.estimate(metric).values if seed_value.seed == seed), None)
