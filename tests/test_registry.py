@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import fake_plugins
+from builders.specs import toy_spec
 from tuneoff import registry
 from tuneoff.base.packages import module_exists, release
 from tuneoff.capabilities import Capabilities, framework_status, import_framework
@@ -209,3 +212,15 @@ def test_threads_that_import_plugins_at_once_leave_the_real_exit() -> None:
         second.enter_context(registry._exits_as_errors())
         first.close()
     assert os._exit.__name__ == "_exit"
+
+
+def test_a_broken_platform_is_a_line_and_its_neighbours_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {kind: list(registry.scan(kind)) for kind in get_args(registry.Kind)}
+    known["platform"].append(registry.Plugin(name="torn", target="no_such_module:Torn", distribution="torn", version="1"))
+    monkeypatch.setattr(registry, "scan", known.__getitem__)
+    listings = {listing.plugin.name: listing for listing in registry.list_platforms()}
+    assert "platform 'torn' is broken (torn 1)" in listings["torn"].text
+    assert listings["torn"].platform is None
+    assert listings["local"].text == ""
+    with pytest.raises(PluginError, match="platform 'torn' is broken"):
+        registry.adapter_class("serial").placement(replace(toy_spec("serial"), platform="torn"))

@@ -55,7 +55,7 @@ _SUPPLIED = "asked and told in one process; a pool of long-lived processes, whic
 _CORES = {  # a subclass that gave one of these to something else would be called in core's place
     *("collect_results", "context", "decide", "draw", "ended", "experiment", "framework_id", "is_deciding", "minimize"),
     *("propose", "run_trials", "seed", "_answered", "_budget", "_bury", "_dispatch", "_is_over", "_is_told_all", "_platform"),
-    *("_pool", "_proposals", "_retries"),
+    *("_on", "_pool", "_proposals", "_retries", "answers", "capabilities_on", "forget", "observe", "platforms", "start_pool"),
 }
 
 

@@ -44,11 +44,6 @@ class ClusterOptions:
     pending_seconds: float = 300.0  # how long a pod may wait for a node, an image, ... before the run ends with its reason
 
 
-def is_in_pods(spec: RunSpec) -> bool:
-    """Tell whether a run's pool of workers is in pods."""
-    return spec.platform in (KUBERNETES, JOBS)
-
-
 def epochs_refusal(spec: RunSpec) -> str | None:
     """Return why pods cannot share the run's budget, or None: they see nothing of each other."""
     epochs = spec.experiment.budget.epochs_total
