@@ -25,7 +25,7 @@ class NevergradAdapter(AskTellAdapter):
             "random": Offer(implementation="nevergrad.optimizers.RandomSearch"),
             **{name: Offer(implementation=f"nevergrad.optimizers.{optimizer}") for name, optimizer in OPTIMIZERS.items()},
         },
-        notes=("it is told of completed trials alone: it knows no pruned and no failed ones",),
+        notes=("it receives only completed trials, no pruned or failed ones",),
     )
 
     def open(self, space: Translation) -> None:

@@ -55,7 +55,7 @@ def untruth(truth: Truth, seen: SeenRun) -> str | None:
     """Return the first thing that a run says and that is not true, or None."""
     missing = sorted(set(range(len(truth.values))) - {claim.index for claim in seen.claims})
     if missing:
-        return f"it ended well, but says nothing of {_configurations(missing)}"
+        return f"it ended well, but does not mention {_configurations(missing)}"
     completed = [claim for claim in seen.claims if claim.state == "completed"]
     for claim in completed:
         due = truth.result(claim.index)

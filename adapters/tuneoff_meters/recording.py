@@ -61,7 +61,7 @@ def read_recording(path: Path) -> Recording:
     try:
         content = read_regular(path, follow=True).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise MeterError(f"meter replay: {path} cannot be read: {reason}; correct `path`") from error
     is_jsonl = content.lstrip().startswith("{")
     recording = _from_jsonl(path, content) if is_jsonl else _from_csv(path, content)

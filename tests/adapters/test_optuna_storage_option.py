@@ -59,7 +59,7 @@ def test_each_form_is_read(value: Any, storage: Storage) -> None:
         ({"kind": "redis", "url": 5}, ["a URL must begin"]),
         ({"kind": "redis", "managed": "yes"}, ["true or false"]),
         ({"kind": "journal", "lock": "fcntl"}, ["`lock`", "flock, open, symlink"]),
-        ({"kind": "sqlite", "lock": "open"}, ["`lock`", "of a journal alone"]),
+        ({"kind": "sqlite", "lock": "open"}, ["`lock`", "only a journal has it"]),
         ({"kind": "journal", "heartbeat_seconds": 5}, ["`heartbeat_seconds`", "sqlite, postgresql"]),
         ({"kind": "sqlite", "heartbeat_seconds": 0.5}, ["`heartbeat_seconds`", "integer >= 1"]),
         ({"kind": "sqlite", "path": "x"}, ["has no option 'path'", "it has: kind, url"]),

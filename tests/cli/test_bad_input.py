@@ -152,6 +152,6 @@ def test_nothing_to_resume_is_one_line(call: Call, file: File, fakes: None, opti
         for folder, problem in (("results/nope", "is not there"), ("empty", "holds no plan")):
             answer = call(command, file(adapters=["plain"]), *option.split(), "--output", folder)
             assert answer.code == 2
-            assert f"{folder} {problem}, so there is nothing to resume; correct it, or leave out --resume" in answer.line
+            assert f"{folder} {problem}, so nothing can be resumed; correct it, or leave out --resume" in answer.line
         assert not Path("results/nope").exists()
         assert list(Path("empty").iterdir()) == []

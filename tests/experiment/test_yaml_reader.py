@@ -75,7 +75,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
         ("a: 1\n---\nb: 2\n", "not YAML"),
         ("a: !!python/object/apply:os.system [echo]\n", "the tag !!python/object/apply:os.system is not read"),
         ("a: 1\n---\nb: 2\n", "found another document; write one file for each document"),
-        ("a:\tb\n", "; indent by blanks, not by tabs"),
+        ("a:\tb\n", "; indent with spaces, not tabs"),
         ("a: @b\n", "; put text that begins with it in quotes"),
         ("a: b: c\n", "; put text with a colon in quotes"),
         ("a: !!python/name:os.system ''\n", "line 1: the tag !!python/name:os.system is not read; write a plain value"),
@@ -111,7 +111,7 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
 def test_merge_keys_that_multiply_are_refused(tmp_path: Path) -> None:
     lines = ["a0: &a0 {x: 1, y: 2}"]
     lines += [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40)]
-    assert "merge keys (`<<`) may bring at most 100000 keys" in refusal(_read, tmp_path, "\n".join(lines))
+    assert "merge keys (`<<`) may add at most 100000 keys" in refusal(_read, tmp_path, "\n".join(lines))
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_run_has_the_class_and_the_reason_of_its_rule(truth: Truth, run: SeenR
         (SOUND, (FIRST, SECOND, THIRD), (2, 0.4), "configuration 2 is named best, but 1 is"),
         (SOUND, (FIRST, SECOND, THIRD), (1, 0.7), "the best trial has 0.7, but its result is 0.8"),
         (SOUND, (FIRST, SECOND, THIRD), None, "it names no best trial"),
-        (SOUND, (FIRST, SECOND), (1, 0.8), "it ended well, but says nothing of configuration 2"),
+        (SOUND, (FIRST, SECOND), (1, 0.8), "it ended well, but does not mention configuration 2"),
         (MINIMIZED, (FIRST, SECOND, THIRD), (1, 0.8), "configuration 1 is named best, but 0 is"),
         (LOST, (FIRST, completed(0.0), THIRD), (2, 0.4), "the faulty trial counts as complete with 0, which it never reached"),
         (LOST, (FIRST, BEFORE, THIRD), (1, 0.5), "the faulty trial is named best, with 0.5"),

@@ -285,7 +285,7 @@ def test_no_hyperparameter_of_a_bundle_is_a_command_in_an_emulated_pod(here: Pat
     with in_time(120):
         answer = call("reproduce", bundle_of(here, spec, said={"emulated": True}))
     assert list(here.rglob(OWNED)) == []
-    assert "`search_space` of a bundle may have numbers and words" in answer.out
+    assert "`search_space` of a bundle may have only numbers and words" in answer.out
 
 
 def _fifo(path: Path) -> str:

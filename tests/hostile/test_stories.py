@@ -82,7 +82,7 @@ def link_to(name: str) -> Callable[[Path], None]:
     ("folder", "options", "words"),
     [
         ("results", ["--resume"], "results/.lock must be a file, but is a link; put the file itself there"),
-        ("new", [], ".lock is a link, and here nothing is read or written through one"),
+        ("new", [], ".lock is a link, which is not followed here"),
     ],
 )
 @pytest.mark.parametrize("to", ["mine", "nothing", "/dev/null"])

@@ -74,7 +74,7 @@ def kinds(adapter: str, **asked: Any) -> list[Exclusion]:
 
 
 def test_the_built_in_adapters_answer_a_request_of_each_kind() -> None:
-    assert kinds("nevergrad", platform="kubernetes") == [Exclusion.TUNEOFF]
+    assert kinds("syne-tune", platform="kubernetes") == [Exclusion.TUNEOFF]
     assert kinds("serial", platform="kubernetes", must_retry=True) == kinds("katib", platform="kubernetes") == []
     assert kinds("syne-tune", sampler="cmaes") == [Exclusion.FRAMEWORK]
 
@@ -155,7 +155,7 @@ def test_a_filtered_report_takes_the_newest_folder_and_names_its_runs(call: Call
     assert all((results / "runs" / run).is_dir() for run in runs)
     write_results(made_results([(spec, None) for spec, _ in runs_of("optuna")], folder=Path("results/new")))
     os.utime(Path("results/new") / PLAN, ns=(2**62, 2**62))
-    told = "results/new is taken, as the newest folder, but no run of it has ended; the newest with runs is results/old\n"
+    told = "results/new is the newest folder, but no run of it has ended; the newest with runs is results/old\n"
     assert call("report", "--text").err.startswith(told)
 
 
@@ -185,7 +185,7 @@ def test_a_filter_that_is_none_is_refused_in_one_line(call: Call, results: Path,
 def test_what_was_not_measured_is_refused_and_no_page_is_written(call: Call, results: Path, tmp_path: Path) -> None:
     answer = call("report", results, "--workers", "64")
     assert (answer.code, answer.err) == (1, "")
-    assert answer.out.startswith("Not measured, so nothing is said: 64 workers.\n")
+    assert answer.out.startswith("Not measured, so no claim: 64 workers.\n")
     assert not (results / "report").exists()
     assert json.loads(call("report", results, "--workers", "64", "--json").out)["choice"]["settings"] == []
     empty = write_results(made_results([(spec, None) for spec, _ in runs_of("ray-tune")], folder=tmp_path / "empty"))

@@ -338,7 +338,7 @@ def test_a_byte_that_is_changed_between_a_job_and_the_command_ends_the_run_as_th
     assert (record.status, record.charged) == ("failed", "infrastructure"), said
     assert re.search(
         r"what this command and host h[23] \(job \d+\) say to each other must arrive as it was sent, but message \d+ was changed "
-        "on its way; use a network on which nobody else can change it",
+        "on its way; use a network that no one else can change",
         record.reason or "",
     ), record.reason
     cluster.wait_idle()

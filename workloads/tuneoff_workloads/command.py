@@ -72,7 +72,7 @@ class Command(Workload):
 
     @classmethod
     def default_space(cls) -> SearchSpace:
-        raise ExperimentError("a command has no search space of its own; write `search_space` in the file")
+        raise ExperimentError("a command has no default search space; write `search_space` in the file")
 
     @classmethod
     def refuse_foreign(cls, options: Mapping[str, Any]) -> str | None:

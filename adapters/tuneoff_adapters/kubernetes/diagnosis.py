@@ -132,7 +132,7 @@ def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> PodObstacle | Non
             subject=subject,
             reason=_SAME.get(held, held),
             message=f"container {name}: {waiting.get('message') or ''}",
-            way_out="make the image reachable from the nodes" if is_pull else "mend what the container needs",
+            way_out="make the image reachable from the nodes" if is_pull else "fix what the container needs",
             is_final=held in FINAL_REASONS,
         )
     if is_unschedulable(pod):
@@ -189,7 +189,7 @@ def trial_without_pod(trial: Object, view: ClusterView) -> PodObstacle | None:
         subject=f"job {name}",
         reason=str(event.get("reason") or ""),
         message=str(event.get("message") or ""),
-        way_out="make room in the namespace, or mend the rule that forbids the pod",
+        way_out="make room in the namespace, or fix the rule that forbids the pod",
     )
 
 

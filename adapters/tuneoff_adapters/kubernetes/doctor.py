@@ -114,7 +114,7 @@ def kubeconfig_problem(paths: Sequence[Path]) -> str | None:
             return f"{path} cannot be read: {reason}; correct it, or name another in KUBECONFIG"
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             first = " ".join(str(error).split())[:120]
-            return f"{path} is no YAML: {first}; correct it, or name another in KUBECONFIG"
+            return f"{path} is not YAML: {first}; correct it, or name another in KUBECONFIG"
         if content is not None and not isinstance(content, dict):
             return f"{path} must be a mapping, but is not; correct it, or name another in KUBECONFIG"
         files.append(content or {})

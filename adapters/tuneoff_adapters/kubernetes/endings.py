@@ -74,7 +74,7 @@ def ending_of(
         cause = f"timed out: longer than {limits.deadline_seconds:g} s (the job's activeDeadlineSeconds)"
         return PodEnding(state="failed", cause=cause, charged="workload", limit="time")
     if is_log_broken:
-        cause = f"pod {name_of(pod or {})}: events are missing in its log, so that nobody knows how its training went"
+        cause = f"pod {name_of(pod or {})}: events are missing in its log, so the result of its training is unknown"
         return PodEnding(state="failed", cause=cause, charged="infrastructure")
     if pod is not None and (gone := _lost(pod)) is not None:
         return PodEnding(state="failed", cause=gone, charged="infrastructure")

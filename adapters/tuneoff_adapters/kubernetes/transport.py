@@ -143,7 +143,7 @@ class Transport:
             _request_timeout=self._counted(seconds, silence or seconds),
         )
         if silence is None and not isinstance(answer, dict):
-            raise NoAnswer("its answer is no JSON object: this is no Kubernetes API", is_lasting=True)
+            raise NoAnswer("its answer is not a JSON object: this is not a Kubernetes API", is_lasting=True)
         return answer
 
     def attach(self, namespace: str, pod: str, container: str) -> Input:

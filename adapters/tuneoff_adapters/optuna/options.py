@@ -72,7 +72,7 @@ def _problem(storage: Storage) -> str | None:
     if kind not in (*FILES, *SERVERS):
         return f"`kind` must be one of {', '.join((*FILES, *SERVERS))}"
     if storage.lock not in LOCKS or (storage.lock != JOURNAL.lock and kind != "journal"):
-        return f"`lock` must be one of {', '.join(LOCKS)}, and is of a journal alone"
+        return f"`lock` must be one of {', '.join(LOCKS)}, and only a journal has it"
     if not isinstance(storage.managed, bool):
         return "`managed` must be true or false"
     if (kind in SERVERS) != (storage.managed != (url is not None)) or (kind in FILES and storage.managed):

@@ -90,7 +90,7 @@ class RayHosts:
                 self._context.flag(LOST, f"{problem}; its agent ends what is left there")
         leftovers = self._contact.end(seconds / 2)
         if leftovers:
-            raise StepError(f"nothing of Ray may be left, but there is {', '.join(leftovers)}; end it by hand")
+            raise StepError(f"Ray must leave nothing, but left {', '.join(leftovers)}; end it by hand")
         self._context.outside.unlink(missing_ok=True)
 
     def _open(self, seconds: float) -> list[str]:
@@ -208,7 +208,7 @@ class RayAddress:
         leftovers = self._contact.end(seconds / 2)
         shut_down()
         if leftovers:
-            raise StepError(f"nothing of the run may be left, but there is {', '.join(leftovers)}; end it by hand")
+            raise StepError(f"the run must leave nothing, but left {', '.join(leftovers)}; end it by hand")
 
 
 def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:

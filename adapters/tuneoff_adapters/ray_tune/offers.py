@@ -30,7 +30,7 @@ CAPABILITIES = Capabilities(
             options=SAMPLER_OPTIONS["tpe"],
             needs=("optuna",),
             install=_INSTALL,
-            note="one study in the driver; a pruned trial is told as complete, as OptunaSearch does",
+            note="one study in the driver; a pruned trial is reported as complete, as OptunaSearch does",
         ),
         "gp": Offer(
             implementation=f"{_OPTUNA} with optuna.samplers.GPSampler",
@@ -80,7 +80,7 @@ CAPABILITIES = Capabilities(
         "reuse_actors=True (default: a new process, with all its imports, for each trial)",
         "workers at niceness 0 (default: 15)",
         "no CSV, JSON and TensorBoard files per trial, no progress tables, and no log lines of workers in the driver",
-        "the experiment's state written at the end alone (default: every 10 s or less often)",
+        "the experiment's state is written only at the end (default: every 10 s or less often)",
         "no dashboard",
         "at most workers.count trials made and not ended (default: more wait in Ray)",
         "a searcher learns a trial's best epoch (default: its last report)",

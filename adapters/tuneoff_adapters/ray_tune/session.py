@@ -122,7 +122,7 @@ def stop_ray(context: RunContext) -> None:
         ray = held.enter_context(above).below(folder.name) if above is not None else None
         leftovers = clean(context.execution_id, held.enter_context(ray) if ray is not None else None)
     if leftovers:
-        raise StepError(f"nothing of Ray may be left, but there is {', '.join(leftovers)}; end it by hand")
+        raise StepError(f"Ray must leave nothing, but left {', '.join(leftovers)}; end it by hand")
 
 
 def shut_down() -> None:

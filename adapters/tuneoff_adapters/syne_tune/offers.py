@@ -72,7 +72,7 @@ CAPABILITIES = Capabilities(
         "rea": Offer(
             implementation=f"{_BASELINES}.REA",
             options=SAMPLER_OPTIONS["rea"],
-            note="random until `population_size` trials (100 unless given) are told",
+            note="random for the first `population_size` trials (100 unless given)",
         ),
         "cqr": Offer(
             implementation=f"{_BASELINES}.CQR",
@@ -120,7 +120,7 @@ CAPABILITIES = Capabilities(
     notes=(
         "one process per trial, as LocalBackend has it",
         "a stopped trial trains on until a poll sees its report, and is then ended by SIGKILL",
-        "samplers draw from numpy's global generator, so it is seeded too: random_seed alone repeats nothing",
+        "samplers draw from numpy's global generator, so it is seeded too: random_seed alone does not repeat a run",
         "a retry is a new trial for Syne Tune, with the same configuration",
     ),
 )

@@ -64,7 +64,7 @@ def main(folder: str, trials: int | None) -> None:
     failed = [code for code in codes if code]
     if failed:
         waiting = sum(trial.state is TrialState.WAITING for trial in trials_seen)
-        sys.exit(f"{len(failed)} of {len(codes)} processes ended with exit code {failed[0]}; trials that nobody began: {waiting}")
+        sys.exit(f"{len(failed)} of {len(codes)} processes ended with exit code {failed[0]}; trials never started: {waiting}")
 
 
 if __name__ == "__main__":

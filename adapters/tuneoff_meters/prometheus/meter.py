@@ -228,7 +228,7 @@ class PrometheusApi:
             answer = json.loads(content)
         except (ValueError, RecursionError) as error:
             start = " ".join(content[:60].decode(errors="replace").split())
-            raise self._strange(f"the answer is no JSON, but begins with {start!r}") from error
+            raise self._strange(f"the answer is not JSON, but starts with {start!r}") from error
         if not isinstance(answer, dict) or answer.get("status") not in ("success", "error"):
             raise self._strange("the answer has no `status`")
         if answer["status"] == "error":
@@ -321,7 +321,7 @@ class Domain:
                     total += amount
                     strange["restarts of the counter; what it lost before each is not counted"] += 1
                 else:
-                    strange["falls of the counter that are no restart; nothing was counted for them"] += 1
+                    strange["falls of the counter without a restart; not counted"] += 1
             before = (moment, amount)
             samples.append(PowerSample(t=t, domain=self.name, joules=total))
         return samples, [f"{self.name}: {count} {problem}" for problem, count in strange.items()]

@@ -212,7 +212,7 @@ class RemotePool(Pool):
     def _refuse(self, host: str, error: TamperedError) -> None:
         raise InfrastructureError(
             f"what this command and host {host} say to each other must arrive as it was sent, but {error}; "
-            "use a network on which nobody else can change it"
+            "use a network that no one else can change"
         ) from error
 
     def _take_message(self, index: int, slot: _JobSlot, pipe: Channel, content: Any) -> None:

@@ -133,7 +133,7 @@ class Stepped:
                 index = round((_decimal(value) - _decimal(self.low)) / _decimal(self.step))
             if 0 <= index < self.size and self.value_at(index) == value:
                 return index
-        raise ExperimentError(f"{value!r} is none of the {self.size} points from {self.low} by {self.step}")
+        raise ExperimentError(f"{value!r} is not one of the {self.size} points from {self.low} by {self.step}")
 
     def contains(self, value: Any) -> bool:
         try:
@@ -185,7 +185,7 @@ class Categorical:
         for index, choice in enumerate(self.choices):
             if canonical_json(choice) == text:
                 return index
-        raise ExperimentError(f"{value!r} is none of the choices {list(self.choices)!r}")
+        raise ExperimentError(f"{value!r} is not one of the choices {list(self.choices)!r}")
 
     def contains(self, value: Any) -> bool:
         try:

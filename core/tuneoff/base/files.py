@@ -220,7 +220,7 @@ def odd_entries(folder: Path, besides: str | None = None) -> Iterator[tuple[Path
         for entry in entries:
             path = Path(entry.path)
             if not is_utf8(entry.name):
-                yield path, "named otherwise than in UTF-8"
+                yield path, "not named in UTF-8"
             elif entry.is_dir(follow_symlinks=False):
                 waiting += [path] if path != folder / (besides or "") else []
             elif not entry.is_file(follow_symlinks=False) and (kind := kind_of(path)) is not None:
@@ -298,7 +298,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def _a_link(path: Path, name: str = "") -> OSError:
-    text = f"{name or path.name} is a link, and here nothing is read or written through one: put the thing itself there"
+    text = f"{name or path.name} is a link, which is not followed here: put the file or folder itself there"
     return OSError(errno.ELOOP, text, str(path))
 
 

@@ -29,6 +29,13 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
+def counted_range(counts: Iterable[int], what: str) -> str:
+    """Return `3 trials`, or `3 to 8 trials` of different counts; "" of none."""
+    ordered = sorted({*counts})
+    least = f"{ordered[0]} to " if len(ordered) > 1 else ""
+    return f"{least}{counted(ordered[-1], what)}" if ordered else ""
+
+
 def listed(names: Iterable[str], word: str = "and") -> str:
     """Return names as people list them: "a, b and c", or with "or" as `word`; repeated ones once."""
     *most, last = dict.fromkeys(names) or [""]

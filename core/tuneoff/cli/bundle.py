@@ -23,11 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         type=Path,
-        help="the archive; default: DIR.tar.gz, beside the folder. Replaces an earlier bundle of the same plan, no other file",
+        help="the archive; default: DIR.tar.gz, next to the folder. Replaces only an earlier bundle of the same plan",
     )
     parser.add_argument("--checkpoints", action="store_true", help="include the checkpoint of each tested model")
     parser.add_argument(
-        "--allow-unverified", action="store_true", help="pack a folder whose numbers do not follow from its raw files; it says so"
+        "--allow-unverified",
+        action="store_true",
+        help="pack a folder even if its numbers do not follow from its raw files; the bundle says so",
     )
     add_limit(parser, LIMIT_MB)
     parser.add_argument("--json", action="store_true", help="write what was packed as JSON")

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workload",
         metavar="FILE",
         type=Path,
-        help="check the workload of this experiment file, by training it a few times",
+        help="check the workload of this experiment file by training it a few times",
     )
     what.add_argument(
         "--space",
@@ -221,9 +221,7 @@ def _folders(keep: Path | None, subjects: Sequence[Subject]) -> list[Path | None
     names = [subject.label.replace("/", "-") for subject in subjects]
     twice = [name for number, name in enumerate(names) if name in names[:number]]
     if twice:
-        raise ExperimentError(
-            f"the runs of each adapter need a folder, but two would be kept in {twice[0]!r}; check one at a time"
-        )
+        raise ExperimentError(f"the runs of each adapter need a folder, but two would share {twice[0]!r}; check one at a time")
     return [keep / name for name in names]
 
 

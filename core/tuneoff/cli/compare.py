@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_overrides(parser)
     parser.add_argument("--no-report", dest="report", action="store_false", help="write no report.html at the end")
     add_matrix(parser)
-    parser.add_argument("--json", action="store_true", help="write what each run came to as JSON, instead of the table")
+    parser.add_argument("--json", action="store_true", help="print the result of each run as JSON instead of the table")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -44,7 +44,7 @@ def _able(plan: Plan) -> str:
     runs = f"{counted(plan.totals.runs, 'run')} of {counted(seeds, 'seed')}"
     if added:
         seeds -= len(added)
-        runs += f" (seeds {seeds_text(added)} are added after the first run, and only describe)"
+        runs += f" (seeds {seeds_text(added)} are added after the first run and only describe)"
     if any(TASK in run.spec.experiment.variant for run in plan.counted):
         return f"{runs} in each task, judged over the tasks"
     able = (

@@ -129,7 +129,7 @@ def data(plan: Plan | None) -> Iterator[Finding]:
 
     folder = os.environ.get("TUNEOFF_DATA_DIR")
     if folder is not None and not Path(folder).is_dir():
-        text = f"TUNEOFF_DATA_DIR must be a folder, but {folder} is none; correct or unset it"
+        text = f"TUNEOFF_DATA_DIR must be a folder, but {folder} is not; correct or unset it"
         yield Finding(id="data folder", verdict="failed", text=text, exit_code=DataError.exit_code)
     else:
         yield Finding(id="data folder", verdict="passed", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")

@@ -19,48 +19,46 @@ if TYPE_CHECKING:
     from tuneoff.capabilities import Offer
 
 WORDS: Mapping[str, str] = {
-    "better": "of a pair: the difference is shown, at the family's confidence, and is not within the margin",
+    "better": "of a pair: a difference is shown at the family's confidence, and is not within the margin",
     "worse": "of a pair: the other one is better",
-    "equivalent": "of a pair: shown to differ by less than the margin, which is more than that no difference was seen",
-    "equivalent though different": "of a pair: a difference is shown, and it is within the margin: too small to matter",
+    "equivalent": "of a pair: shown to differ by less than the margin, which is more than seeing no difference",
+    "equivalent though different": "of a pair: a difference is shown within the margin: too small to matter",
     "not decided": "of a pair: neither a difference nor equivalence is shown; more seeds may show either",
     "undecided": "of a pair: what tables call 'not decided': neither a difference nor equivalence is shown",
-    "not judged": "of a pair: no claim was tried, since there are too few seeds or too few values",
+    "not judged": "of a pair: there are too few seeds or values for a verdict",
     "robust": "of a verdict: every other reasonable choice (estimate, a seed less, undisturbed runs only) has the same one",
-    "not robust": "of a verdict: another reasonable choice has another verdict; which one stands beside it",
-    "margin": "the smallest difference that matters; the file sets it, and 5 % is the default of a ratio",
-    "noise floor": "what the same framework differs by from itself, where the file names it twice: the interval of that pair",
+    "not robust": "of a verdict: another reasonable choice, named next to it, has another verdict",
+    "margin": "the smallest difference that matters; the file sets it, the default of a ratio is 5 %",
+    "noise floor": "the difference of a framework from itself, where the file names it twice: the interval of that pair",
     "family": "the comparisons that share an error rate: the more pairs, the wider each interval (Bonferroni)",
-    "done": "of a run: it ended well, its best configuration was tested, and all is un-deployed",
-    "failed": "of a run: it ended with an error; in a median it is worse than any run that is done",
-    "timeout": "of a run: a step took longer than the file allows; it counts as failed",
+    "done": "of a run: it ended well, its best configuration was tested, and un-deploy is complete",
+    "failed": "of a run: it ended with an error; in a median it is worse than any done run",
+    "timeout": "of a run: a step exceeded its limit in the file; it counts as failed",
     "interrupted": "of a run: its command was stopped; --resume repeats it",
-    "skipped": "of a run: it was never started; the reason is known before: something is missing, not offered, or the same",
-    "planned": "of a run: it was not begun yet",
-    "running": "of a run: it was begun, and its command still works on it",
+    "skipped": "of a run: never started, for a reason known in advance: something is missing, not offered, or the same",
+    "planned": "of a run: not started yet",
+    "running": "of a run: started, and its command still works on it",
     "emulated": "of a run: the platform is a local stand-in, so its figures are not the framework's, and are in no ranking",
     "estimated": "of a figure, marked ~: it rests on a model or a constant, not on a meter",
-    "no framework": "of a row: serial, the floor",
-    "reports": "of a run: of which epochs of a trial its framework is told: none, its best one at its end, or every one",
+    "reports": "of a run: the epochs that a trial reports to its framework: none, its best one at its end, or every one",
     "job time": "of a run, without the test, which is tuneoff's own (time.jct_without_test): the median, lowest and highest seed",
     "x": "job time over the reference's with the same seed: the median, its range, and ▲ faster, ▼ slower, ? not decided",
     "added": "by a framework: 'added per job' + (trials - workers) / workers x ('added per trial' + reports x 'per report')",
     "added per job": "once, above the baseline's: deploy, setup, workers' start, result collection and un-deploy, in seconds",
-    "added per trial": "what each trial beyond the workers' first ones adds besides its reports, in s (overhead.further_trial)",
+    "added per trial": "what each trial after the workers' first ones adds besides its reports, in s (overhead.further_trial)",
     "added per report": "how many reports a trial makes, and what each adds, in ms (overhead.per_report): 200 x 2.3",
-    "less than 5 %": "of a job: where it is over 40 times as long as what is added to it, and so are its trials",
-    "base": "of the baseline: what a framework adds to a job is above what it takes; 'own': all of it, as there is no baseline",
-    "overhead per trial": "time without training while trials were to come, start-up included, per trial (overhead.per_trial)",
-    "extrapolated": "over ten times the longest trial or job of the same framework, or the reports of a trial, that it rests on",
+    "less than 5 %": "of a job: it and its trials are over 40 times as long as what is added to each",
+    "base": "of the baseline: what a framework adds to a job is above what it takes; 'own': all of it, without a baseline",
+    "overhead per trial": "time without training while trials were due, start-up included, per trial (overhead.per_trial)",
+    "extrapolated": "over ten times the longest measured trial, job or number of reports of the same framework",
     "few undisturbed runs": "of a length: fewer than six, so its range is from the lowest to the highest of all runs",
     "test score": "of the selected model on the test split (quality.test), the median; the arrow says which direction is better",
     "validation": "the score of the selected trial on validation (quality.validation), where there is no test",
     "energy per trial": "of the job with start-up and idle slots, but without tuneoff's own test, over its completed trials "
     "(energy.per_completed_trial_without_test)",
-    "knee": "of workers: where more of them wait instead of train, as the framework keeps no more than so many busy at once",
-    "runs failed": "of the runs that were tried: failed or timed out",
-    "floor": "serial, a plain pool of processes without any framework: what is added to it is what a framework costs",
-    "baseline": "the floor on the same platform with the same kind of start (option start: forkserver, or fresh interpreters)",
+    "knee": "of workers: above it more of them wait than train, as the framework keeps only so many busy",
+    "runs failed": "of the tried runs: failed or timed out",
+    "baseline": "serial: worker processes without any framework, on the same platform with the same option `start`",
 }
 NAME = "explain"
 HELP = "say what a word, verdict, metric, flag, key, column, event or check means; or print what a plugin implements"
@@ -106,7 +104,7 @@ def _schema(kind: str, names: Sequence[str]) -> int:
     from tuneoff.record.store import run_json_schema
 
     if names:
-        raise ExperimentError(f"--schema {kind} is printed alone, but names are given too; leave out {' '.join(names)}")
+        raise ExperimentError(f"--schema {kind} takes no names; leave out {' '.join(names)}")
     write_json({"experiment": json_schema, "run": run_json_schema, "prices": price_file_schema}[kind]())
     return 0
 

@@ -90,7 +90,7 @@ def newest_folder(root: Path = RESULTS, *, needs_runs: bool = False) -> Path:
     if needs_runs and not any(ended_executions(folders[0])):
         with_runs = next((folder for folder in folders if any(ended_executions(folder))), None)
         other = f"; the newest with runs is {with_runs}" if with_runs is not None else ""
-        note(f"{folders[0]} is taken, as the newest folder, but no run of it has ended{other}")
+        note(f"{folders[0]} is the newest folder, but no run of it has ended{other}")
     return folders[0]
 
 
@@ -133,7 +133,7 @@ def resumed(plan: Plan, named: Path | None, *, adds_seeds: bool, root: Path = RE
         named = same[0]
     elif not (named / PLAN).exists():
         is_there = "holds no plan" if named.exists() else "is not there"
-        raise ExperimentError(f"{named} {is_there}, so there is nothing to resume; correct it, or leave out --resume")
+        raise ExperimentError(f"{named} {is_there}, so nothing can be resumed; correct it, or leave out --resume")
     earlier = read_plan(named)
     if not (earlier.begins(plan) or plan.begins(earlier)) or analysis.difference(
         *({**side.analysis, "seeds": None} for side in (earlier, plan))

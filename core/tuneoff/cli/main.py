@@ -37,11 +37,11 @@ EXIT_CODES = {
     4: "data are missing or corrupted",
     5: "the results folder or the output cannot be read or written, or has another format version",
     6: "a plugin is broken",
-    NOT_KNOWN: "inconclusive: `reproduce` found neither that it is reproduced nor that it differs, or `diff` could judge "
+    NOT_KNOWN: "inconclusive: `reproduce` showed neither equality nor a difference, or `diff` could judge "
     "nothing; `check` could not test what was asked for, and nothing failed; `verify` or `check --space` had nothing to check",
-    70: "a fault of tuneoff itself; the line says where its traceback is",
-    130: "interrupted; its last line is the command that goes on",
-    141: "the reader of the output went away",
+    70: "a bug in tuneoff; the line says where its traceback is",
+    130: "interrupted; the last line is the command to continue",
+    141: "the reader of the output closed it",
 }
 EXAMPLE = "tuneoff compare digits"
 COMPLETION = 'eval "$(register-python-argcomplete tuneoff)"'

@@ -104,16 +104,13 @@ def add_matrix(parser: argparse.ArgumentParser) -> None:
         "--retry",
         choices=RETRIES,
         help="resume, and repeat; flagged: whole blocks (all runs of a seed) that hold a run with a flag of the machine, decided "
-        "blind to results; failed: the runs that failed, whoever is charged, which the answer then says. The earlier executions "
-        "are kept",
+        "blind to results; failed: all failed runs, as the answer then says. Earlier executions are kept",
     )
     parser.add_argument(
         "--maxfail", metavar="N", type=whole_number(1), help="stop after N failed runs; --resume goes on; default: after none"
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress: only the answer and problems")
-    parser.add_argument(
-        "--verbose", action="store_true", help="end with all figures, and with what meters, prices and flags have to say"
-    )
+    parser.add_argument("--verbose", action="store_true", help="end with all figures and the notes on meters, prices and flags")
 
 
 def ending_text(choice: Choice) -> str:

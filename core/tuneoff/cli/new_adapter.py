@@ -13,7 +13,7 @@ from tuneoff.cli.new_workload import TEMPLATES, camel_case, check_name, write_te
 NAME = "new-adapter"
 HELP = "write a plugin package: an adapter that works, its entry point and its tests"
 LIKE = {  # what each kind is of
-    "ask-tell": "a library that proposes configurations and is told results",
+    "ask-tell": "a library that proposes configurations and receives results",
     "runs-trials": "a framework that runs its trials itself, in processes of its own",
 }
 EXAMPLE = "tuneoff new-adapter my-framework --output tuneoff-my-framework"

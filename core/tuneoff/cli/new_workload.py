@@ -24,7 +24,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 SUFFIX = ".tmpl"
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 NAME = "new-workload"
-HELP = "write a training of your own that frameworks are compared on, with its experiment file: a package, or a file"
+HELP = "write your own training to compare frameworks on, with its experiment file: a package or a file"
 EXAMPLE = "tuneoff new-workload my-training --output my-training"
 
 LIKE = {  # what each kind is, and the distributions that it needs
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="name of the training: lower case, digits, single hyphens")
     kinds = "; ".join(f"{kind}: {about}" for kind, (about, _) in LIKE.items())
     parser.add_argument("--like", choices=LIKE, default="function", help=f"{kinds}; default: function")
-    parser.add_argument("--file", action="store_true", help="write a file beside its experiment file, and no package")
+    parser.add_argument("--file", action="store_true", help="write one file and its experiment file, not a package")
     parser.add_argument("--output", metavar="DIR", type=Path, help="a new or empty folder; default: NAME in the current one")
 
 

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="earlier",
         metavar="DIR",
         type=Path,
-        help="results folder whose measured spreads say in units what the planned seeds would find; default: none",
+        help="results folder whose measured spreads give the detectable differences in units; default: none",
     )
     parser.add_argument("--json", action="store_true", help="write the plan as JSON")
 

@@ -38,15 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     needs.add_argument("--sampler", metavar="NAME", help="random, tpe, ...; default: any")
     needs.add_argument("--pruner", metavar="NAME", help="asha, median, ...; default: any")
     faults = parser.add_argument_group("choose only among what survives, by what `tuneoff faults --json` wrote")
-    faults.add_argument("--faults", metavar="PATH", type=Path, nargs="+", action="extend", help="that file, or a folder of such")
+    faults.add_argument(
+        "--faults", metavar="PATH", type=Path, nargs="+", action="extend", help="that file, or a folder of such files"
+    )
     faults.add_argument(
         "--must-survive",
         metavar="FAULT",
         action=ListedAction,
-        help="under these faults its answer holds for the trials that it completed",
+        help="under these faults its answer is right for its completed trials",
     )
     faults.add_argument(
-        "--never-silently-wrong", action="store_true", help="under no fault it ends well with an answer that is not true"
+        "--never-silently-wrong", action="store_true", help="under no fault it reports success with a wrong answer"
     )
     faults.add_argument(
         "--faults-by",

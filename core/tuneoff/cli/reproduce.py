@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--all", dest="everything", action="store_true", help="every run that is done in the bundle")
     parser.add_argument(
-        "--seed", metavar="N", type=whole_number(0), help="another seed: it is another run then, and the answer says so"
+        "--seed", metavar="N", type=whole_number(0), help="another seed: then it is another run, and the answer says so"
     )
-    parser.add_argument("--plan", action="store_true", help="show what would be run and what differs here; starts nothing")
+    parser.add_argument("--plan", action="store_true", help="show what would run and what differs here; starts nothing")
     parser.add_argument(
         "--output", metavar="DIR", type=folder_path, help="results folder; default: results/<name>-reproduced-<time>"
     )

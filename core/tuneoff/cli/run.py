@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", metavar="N", type=int, help="workers of the run; default: the file's workers.count")
     add_output(parser)
     add_matrix(parser)
-    parser.add_argument("--json", action="store_true", help="write what the run came to as JSON, instead of the table")
+    parser.add_argument("--json", action="store_true", help="print the result of the run as JSON instead of the table")
 
 
 def execute(arguments: argparse.Namespace) -> int:

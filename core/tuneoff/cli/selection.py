@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
 
 ONLY_ADAPTERS = (
-    "only these frameworks of the file, or others (module:Class for one that is not installed; NAME@PLATFORM for another "
-    "platform than the file's)"
+    "only these frameworks of the file, or others (module:Class if not installed; NAME@PLATFORM for another platform "
+    "than the file's)"
 )
 FLAGS = {  # which replace values of the file, by key
     "adapters": "--adapter",

@@ -43,7 +43,7 @@ def figures_text(results: Path) -> str:
 
 
 def declared_text(results: Path) -> str:
-    """Return what was declared beside what was found in the runs."""
+    """Return what was declared next to what the runs show."""
     from tuneoff.cli.matrix import names
     from tuneoff.judge.results import read_results
     from tuneoff.measure.stored import read_run

@@ -28,12 +28,12 @@ LOOKS = ("once", "runs", "declared", "tables")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--once", action="store_true", help="show in a few lines where it stands now")
+    how.add_argument("--once", action="store_true", help="show the current state in a few lines")
     how.add_argument("--runs", action="store_true", help="show each planned run with its status now")
     how.add_argument(
         "--declared",
         action="store_true",
-        help="show each declared variable (workers, vCPU, memory, data, code, ...) beside what was found in the runs",
+        help="show each declared variable (workers, vCPU, memory, data, code, ...) next to what the runs show",
     )
     how.add_argument(
         "--tables", action="store_true", help="show the table of figures, as `tuneoff compare --verbose` ends with it"
@@ -50,8 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--address",
         metavar="A",
-        help=f"with --serve: default: {LOOPBACK}, this machine alone; any other asks each reader for the token in the printed "
-        "address",
+        help=f"with --serve: default: {LOOPBACK}, this machine only; any other address requires the token in the printed URL",
     )
 
 
@@ -100,7 +99,7 @@ def _serve(results: Path, address: str, port: int) -> int:
     site = Site(Watcher(results.absolute()), rendered)
     with _signals_wait() as ends, serving(site, address, port) as server:
         if server.access.token is not None:
-            note("tuneoff: whoever has the token can read; it is sent without encryption, so prefer 127.0.0.1 and an SSH tunnel")
+            note("tuneoff: the token gives read access and is sent unencrypted, so prefer 127.0.0.1 and an SSH tunnel")
         write(server.url)
         signal.sigwait(ends)
     return 0

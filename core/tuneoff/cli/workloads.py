@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tuneoff.workload import Workload
 
 
-NOTE = "The dimensions are those of a file without a search space of its own."
+NOTE = "The dimensions apply to a file without its own search space."
 
 
 def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:

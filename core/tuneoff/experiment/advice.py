@@ -41,7 +41,7 @@ def _way_out(wanted: type, value: Any, where: str) -> str:
         return "; put it in quotes if it is meant as text"
     if wanted is list:
         if isinstance(value, Mapping):
-            return "; begin each entry with a dash"
+            return "; start each entry with a dash"
         count = value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
         if where == "seeds":
             return f"; write [{count}] or {{count: {count}}}" if count else "; write a list, e.g. [0, 1], or {count: 2}"

@@ -64,7 +64,7 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         if anchors is not None and (anchors.best_known > anchors.random_search) != (objective.mode == "max"):
             raise ExperimentError(
                 f"best_known must be better than random_search, but the {objective.mode} of {objective.metric!r} is better, and "
-                f"got best_known={anchors.best_known} and random_search={anchors.random_search}; exchange them"
+                f"got best_known={anchors.best_known} and random_search={anchors.random_search}; swap them"
             )
     with at("budget.trials"):
         trials = _trials(file.budget.trials, sampler.name, most)

@@ -159,7 +159,7 @@ class ListTranslation:
         """Return the index of a configuration of the list."""
         index = self._index.get(configuration_digest(configuration))
         if index is None:
-            raise ExperimentError(f"{dict(configuration)!r} is none of the {len(self.configurations)} listed configurations")
+            raise ExperimentError(f"{dict(configuration)!r} is not one of the {len(self.configurations)} listed configurations")
         return {LIST_INDEX: index}
 
 

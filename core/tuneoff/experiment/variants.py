@@ -170,7 +170,7 @@ def _zip_axes(groups: Any) -> list[Axis]:
     if groups is None:
         return []
     if not isinstance(groups, list) or not groups:
-        raise ExperimentError(f"zip: must be a list of groups, but got {groups!r}; begin each group with a dash")
+        raise ExperimentError(f"zip: must be a list of groups, but got {groups!r}; start each group with a dash")
     axes = []
     for index, group in enumerate(groups):
         where = f"zip.{index}"

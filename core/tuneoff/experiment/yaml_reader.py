@@ -29,9 +29,9 @@ _TAG = "tag:yaml.org,2002:"
 
 
 _WAYS_OUT = (  # of what PyYAML says
-    ("\\t", "indent by blanks, not by tabs"),
+    ("\\t", "indent with spaces, not tabs"),
     ("that cannot start any token", "put text that begins with it in quotes"),
-    ("mapping values are not allowed here", "put text with a colon in quotes, and write ordinary blanks"),
+    ("mapping values are not allowed here", "quote text with a colon, and use ordinary spaces"),
     ("found another document", "write one file for each document"),
 )
 _READ = {f"{_TAG}{name}" for name in ("bool", "null", "int", "float", "str", "seq", "map")}
@@ -64,7 +64,7 @@ class _Loader(yaml.SafeLoader):
         self.merged = getattr(self, "merged", 0) + max(0, len(node.value) - before)
         if self.merged > MAX_MERGED:
             line = node.start_mark.line + 1
-            raise ExperimentError(f"line {line}: merge keys (`<<`) may bring at most {MAX_MERGED} keys; write fewer of them")
+            raise ExperimentError(f"line {line}: merge keys (`<<`) may add at most {MAX_MERGED} keys; write fewer of them")
 
 
 def _resolve(tag: str, pattern: str, first: str) -> None:

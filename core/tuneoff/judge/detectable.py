@@ -84,7 +84,7 @@ def _across(plan: Plan, seeds: int, alpha: float) -> list[str]:
 
 def _by_deviation(n: int, alpha: float) -> str:
     if n < FEWEST_SEEDS:
-        return f"with {counted(n, 'seed')} no verdict will be made: below {FEWEST_SEEDS} a report shows dots and intervals only"
+        return f"with {counted(n, 'seed')} there is no verdict: below {FEWEST_SEEDS} a report only describes"
     if not _can_find(n, alpha):
         return f"with {n} seeds nothing can be found: a verdict needs at least {least_n(alpha)}"
     effect = detectable(n, alpha, POWER)

@@ -21,7 +21,7 @@ from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.record.store import selected_executions
 from tuneoff.run.run_ends import RunEnd, Without, came_out, ends_of, without_record
 
-POOL = "serial"  # the adapter that uses no framework: what the others are held to
+POOL = "serial"  # the adapter that uses no framework: the reference of the others
 EMULATED = "emulated, so in no comparison"
 ENDED = ("done", *FAILED)
 NOT_BEGUN = "not run yet"

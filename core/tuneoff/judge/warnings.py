@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from tuneoff.base.commands import command
-from tuneoff.base.format import counted, listed
+from tuneoff.base.format import counted, counted_range, listed
 from tuneoff.experiment.names import training_name
 from tuneoff.experiment.seeds import seeds_text
 from tuneoff.judge.answers.analysis_plan import frozen
@@ -120,8 +120,8 @@ def _matrix_warnings(answers: Answers) -> Iterator[ResultsWarning]:
         yield _warning(
             "measured_on",
             what=f"{counted(len(tasks), 'task')} of {workloads}" if tasks else f"workload {workloads}",
-            trials=_range(experiment.budget.trials for experiment in experiments),
-            workers=_range(experiment.workers.count for experiment in experiments),
+            trials=counted_range((experiment.budget.trials for experiment in experiments), "trial"),
+            workers=counted_range((experiment.workers.count for experiment in experiments), "worker"),
         )
         if tasks and not frozen(results.plan.analysis).anchors:
             yield _warning("no_anchors")
@@ -135,12 +135,11 @@ def _verdict_warnings(answers: Answers) -> Iterator[ResultsWarning]:
     numbers = {len({run.seed for run in group.runs if not run.is_added}) for group in answers.groups}
     verdicts = [verdict for verdict in answers.verdicts if not verdict.is_noise]
     if numbers:
-        few, many = min(numbers), max(numbers)
-        seeds = counted(few, "seed") if few == many else f"{few} to {many} seeds"
+        seeds = counted_range(numbers, "seed")
         undecided = sum(verdict.outcome is Outcome.UNDECIDED for verdict in verdicts)
         yield _warning(
-            "too_few_seeds" if many < FEWEST_SEEDS else "undecided" if undecided else "seeds",
-            seeds=f"{seeds[:1].upper()}{seeds[1:]}",
+            "too_few_seeds" if max(numbers) < FEWEST_SEEDS else "undecided" if undecided else "seeds",
+            seeds=seeds,
             fewest=FEWEST_SEEDS,
             verdicts=f"{counted(undecided, 'verdict')} {'is' if undecided == 1 else 'are'}",
         )
@@ -290,7 +289,7 @@ def several_kinds(groups: Iterable[Group], metric: str) -> Iterator[ResultsWarni
 
 
 def _flagged(groups: Sequence[Group], names: Mapping[str, str], flag: str) -> str:
-    """Return who has a flag in how many runs: `Optuna, tpe, 10 of 10 runs`; "" for nobody."""
+    """Return who has a flag in how many runs: `Optuna, tpe, 10 of 10 runs`; "" for none."""
     flagged: dict[str, list[tuple[str, int, int]]] = {}
     for group in groups:
         ended = [run for run in group.runs if run.execution_id is not None]
@@ -309,8 +308,3 @@ def _most_frequent(counts: Mapping[str, int]) -> str:
     items = sorted(counts.items(), key=lambda item: -item[1])
     text = "; ".join(f"{name}: {count}" for name, count in items[:_MOST_NAMED])
     return text if len(items) <= _MOST_NAMED else f"{text}; and {len(items) - _MOST_NAMED} more"
-
-
-def _range(values: Iterable[int]) -> str:
-    ordered = sorted({*values})
-    return str(ordered[0]) if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"

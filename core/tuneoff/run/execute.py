@@ -105,7 +105,7 @@ def _clean(request: PlanRequest, folder: ResultsFolder) -> None:
     """End and remove what an earlier command left behind, and write the records that it could not."""
     results, plan = request.results, request.plan
     if killed := clean_results(results.resolve()):
-        log.warning("ended %d processes that an earlier command left behind", len(killed))
+        log.warning("ended %d processes left by an earlier command", len(killed))
     for leftover in undeploy_outside(results, {run.run_id: run.spec for run in plan.runs}, UNDEPLOY_SECONDS):
         log.warning("an earlier command left, and it cannot be removed now: %s", leftover)
     recover(results, plan, folder.earlier_end)

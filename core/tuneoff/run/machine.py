@@ -138,7 +138,7 @@ def busy_text(now: MachineState) -> str | None:
         return None
     return (
         f"! Other programs use at least {now.others_percent:.0f} % of the processors now: "
-        "times will be too long, differences and ratios may be wrong too"
+        "times will be inflated, differences and ratios may be wrong"
     )
 
 

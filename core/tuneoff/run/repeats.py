@@ -98,7 +98,7 @@ def repeat_lines(summary: Repeated) -> list[str]:
         count = len({repeat.block for repeat in summary.repeats})
         lines.append(
             f"Repeated whole for reasons of the machine, decided blind to results: {count} of {of}; "
-            f"{counted(summary.set_aside, 'further execution')} kept, and counted nowhere."
+            f"{counted(summary.set_aside, 'further execution')} kept, not counted."
         )
         lines += [f"  repetition {repeat.number} of {repeat.text}" for repeat in summary.repeats]
     for repeat in summary.unfinished:

@@ -90,7 +90,7 @@ def test_silent_server_is_given_up_in_time_and_the_next_call_works(api: FakeApi,
 def test_web_server_that_is_no_api_server_is_told_at_once(api: FakeApi, connection: Connection) -> None:
     for value in (b"<html>welcome</html>", b"[]", b"3"):
         api.on("GET", "/version", Answer(200, value))
-        with pytest.raises(Unreachable, match="this is no Kubernetes API"):
+        with pytest.raises(Unreachable, match="this is not a Kubernetes API"):
             connection.read("/version")
     assert connection.requests == 3
 

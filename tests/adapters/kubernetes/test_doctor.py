@@ -69,7 +69,7 @@ def test_a_kubeconfig_is_hinted_at_where_the_client_is_installed(monkeypatch: py
     ("content", "text"),
     [
         ("", "has no current-context"),
-        ("{", "is no YAML"),
+        ("{", "is not YAML"),
         ("- a", "must be a mapping"),
         (b"\xff\xfe\x00", "cannot be read: it is not text"),
         (json.dumps({**KUBECONFIG, "current-context": "there"}), "has no context 'there'"),

@@ -130,7 +130,7 @@ class Notes(Listener):
         self.busy = 0
 
     def noted(self, text: str) -> None:
-        self.busy += text.startswith("! Other programs use at least 40 % of the processors now: times will be too long")
+        self.busy += text.startswith("! Other programs use at least 40 % of the processors now: times will be inflated")
 
 
 @pytest.mark.slow

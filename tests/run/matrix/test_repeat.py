@@ -118,7 +118,7 @@ def test_what_was_repeated_is_counted_below_the_table(plan: Plan) -> None:
     records += [execution("serial", 2, 1), execution("optuna", 2, 1)]
     assert repeat_lines(repeated(plan, records)) == [
         "Repeated whole for reasons of the machine, decided blind to results: 1 of 3 blocks; "
-        "2 further executions kept, and counted nowhere.",
+        "2 further executions kept, not counted.",
         "  repetition 1 of seed 2: disturbed in 1 run",
     ]
 

@@ -155,7 +155,7 @@ def test_a_killed_matrix_is_seen_to_be_dead_and_the_printed_command_completes_it
             assert "its tuneoff command was killed" in [cell["reason"] for cell in state["rows"][0]["cells"]]
             out, _ = watch.communicate(timeout=DEADLINE_SECONDS)
             assert watch.returncode == 130
-    said = next(line for line in out.splitlines() if line.startswith("nobody works here any more"))
+    said = next(line for line in out.splitlines() if line.startswith("no command works here any more"))
     command = shlex.split(said.rpartition(": ")[2])
     killed = time.monotonic()
     while left := following.left():
@@ -176,4 +176,4 @@ def test_a_signal_ends_serve_cleanly(file: Path, tmp_path: Path, number: signal.
         out, err = serve.communicate(timeout=DEADLINE_SECONDS)
         assert (serve.returncode, out) == (0, "")
         assert err.count("\n") == 1
-        assert "whoever has the token can read" in err
+        assert "the token gives read access" in err

@@ -83,7 +83,7 @@ def test_on_a_terminal_of_four_rows_the_current_run_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("activity", "said"), [(Activity.STOPPED, "nobody works here any more"), (Activity.ELSEWHERE, "begun on host h")]
+    ("activity", "said"), [(Activity.STOPPED, "no command works here any more"), (Activity.ELSEWHERE, "started on host h")]
 )
 def test_it_is_said_where_nobody_is_seen_to_work(activity: Activity, said: str) -> None:
     assert any(line.startswith(said) for line in lines_of(state(activity=activity, current=None, host="h"), 200, 30))

@@ -148,7 +148,7 @@ def test_a_killed_command_is_seen_to_be_gone_and_how_to_resume_is_said(folder: F
     cell = next(cell for cell in cells_of(state.rows) if cell.run_id == running.spec.run_id)
     assert (cell.status, cell.reason) == ("interrupted", KILLED.reason)
     text = "\n".join(lines(state))
-    assert "nobody works here any more, and 6 runs are left" in text
+    assert "no command works here any more, and 6 runs are left" in text
     assert f"tuneoff compare 'my files/digits.yaml' --resume --output {folder.path}" in text
 
 
@@ -190,7 +190,7 @@ def test_a_run_on_another_host_is_not_said_to_be_dead(folder: Folder) -> None:
     assert (state.activity, state.host, state.exit_code) == (Activity.ELSEWHERE, "elsewhere", None)
     assert state.current is not None
     assert 30 <= state.current.live.seconds < 90  # by the wall clock: its other clock began at another time
-    assert "cannot be told from here" in "\n".join(lines(state))
+    assert "its state there is unknown here" in "\n".join(lines(state))
 
 
 def test_a_damaged_record_is_named_and_the_rest_is_shown(folder: Folder) -> None:

@@ -208,14 +208,14 @@ def test_what_is_there_already_is_replaced_only_by_the_next_bundle_of_its_plan(r
     assert packed(results.path, target, note=notes.append).sha256 == first.sha256
     assert f"{target} is an earlier bundle of the same plan, and is replaced" in notes
     other = write_examples(tmp_path / "other", seeds=(0, 1))
-    with pytest.raises(ResultsError, match=r"is there already, a bundle of other results \(example\); remove it or choose"):
+    with pytest.raises(ResultsError, match=r"exists: a bundle of other results \(example\); remove it or choose"):
         packed(other.path, target)
     mine = tmp_path / "thesis.tex"
     mine.write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "pipe")
     for kept in (mine, tmp_path / "link", tmp_path / "pipe"):
-        with pytest.raises(ResultsError, match="is there already, and no bundle that this tuneoff makes; remove it or choose"):
+        with pytest.raises(ResultsError, match="exists and is not a bundle of this tuneoff; remove it or choose"):
             packed(results.path, kept)
     for folder in (Path(), Path("/"), tmp_path):
         with pytest.raises(ResultsError, match="is a folder; give --output a file's name"):

@@ -40,7 +40,7 @@ PLANTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pipe among the events": (lambda folder: os.mkfifo(folder / "events" / "x.jsonl"), "events/x.jsonl: is a pipe, and must"),
     "an event file with a name of no text": (
         lambda folder: Path(os.fsdecode(bytes(folder / "events") + b"/\xff.jsonl")).write_text(""),
-        "is named otherwise than in UTF-8, and must be a file",
+        "is not named in UTF-8, and must be a file",
     ),
     "a pipe as samples": (lambda folder: _instead(folder / "power.jsonl", os.mkfifo), "is a pipe"),
     "a pipe as the record": (lambda folder: _instead(folder / "run.json", os.mkfifo), "is a pipe"),
@@ -154,7 +154,7 @@ def test_a_sound_copy_that_is_a_link_is_not_followed(results: Path, tmp_path: Pa
     run = execution(results, "serial").parent
     shutil.move(run, tmp_path / "elsewhere")
     run.symlink_to(tmp_path / "elsewhere")
-    assert f"runs/{run.name}: is not a folder, as all are here" in lines(results)
+    assert f"runs/{run.name}: is not a folder" in lines(results)
 
 
 @pytest.mark.usefixtures("tables")
@@ -182,7 +182,7 @@ def test_a_file_in_the_place_of_an_execution_is_named(results: Path) -> None:
     shutil.copytree(folder, folder.with_name("copy"))
     shutil.rmtree(folder)
     folder.write_text("{}")
-    assert f"{folder.relative_to(results)}: is not a folder, as all are here" in lines(results)
+    assert f"{folder.relative_to(results)}: is not a folder" in lines(results)
 
 
 def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(results: Path) -> None:
@@ -202,4 +202,4 @@ def test_an_execution_with_a_name_of_no_text_is_named_and_not_read(results: Path
     folder = execution(results, "serial")
     folder.rename(os.fsdecode(bytes(folder.parent) + b"/\xff"))
     texts = [problem.text for problem in verify(results).plan.problems]
-    assert "is named otherwise than in UTF-8" in texts
+    assert "is not named in UTF-8" in texts

@@ -175,7 +175,7 @@ FROZEN: dict[str, tuple[Change, str]] = {
         lambda plan: plan["runs"].append({"spec": {**plan["runs"][0]["spec"], "seed": "x"}}),
         "matrix.json: runs[#2]: a run's specification is damaged: Refused: seed: must be an integer, but got 'x'",
     ),
-    "nan": (lambda plan: plan["analysis"].update(margin=float("nan")), "matrix.json: is damaged: NaN is no JSON value"),
+    "nan": (lambda plan: plan["analysis"].update(margin=float("nan")), "matrix.json: is damaged: NaN is not a JSON value"),
     "infinity": (lambda plan: plan["analysis"].update(margin="1e999"), "matrix.json: only finite JSON values"),
 }
 

@@ -30,7 +30,7 @@ from tuneoff.judge.stats.tasks import stratified_iqm
 WORST = 1.0  # regret of the median of random search: what a failed run counts at least
 VALIDATION = "quality.validation"
 _MOST_NAMED = 12
-_WARNING = "A framework named twice (A/A) should not differ from itself and does: distrust what is claimed here"
+_WARNING = "A framework named twice (A/A) differs from itself: distrust the claims here"
 ByTask = Mapping[str, Group]
 Groups = Mapping[str, ByTask]  # by label and task
 Scores = dict[str, list[float]]  # by task, smaller is better, a failed run +inf
@@ -185,7 +185,7 @@ class TaskComparison:
         error = self.plan.error
         rows, scale, reason = self._rows(groups, others, tasks, None)
         if reason or not rows:
-            return replace(bare, reason=reason or "no run of one can be compared with one of the other")
+            return replace(bare, reason=reason or "they have no comparable runs")
         rows_by_weight, weights = [rows], None
         if any(is_modelled(groups[task], others[task], self.question.metric) for task in tasks):
             weights = weights_of(*(by_task[task] for by_task in (groups, others) for task in tasks))
@@ -346,24 +346,24 @@ def texts(
 ) -> Iterator[str]:
     """Yield what is said of it, the claim first. `all_tasks`: with those without a value; `waiting`: why nothing is claimed."""
     if not across.tasks:
-        yield f"{_head(across, all_tasks)}: nothing can be said: {_nothing(across, groups, plan)}."
+        yield f"{_head(across, all_tasks)}: no claim is possible: {_nothing(across, groups, plan)}."
         return
     question = compared_by(across)
     pairs = [pair for pair in across.compared if not pair.is_noise]
-    claim = _claim(pairs, question, plan) if waiting is None else f"nothing is claimed yet: {waiting}"
+    claim = _claim(pairs, question, plan) if waiting is None else f"no claim yet: {waiting}"
     controls = [control for control in across.compared if control.is_noise and control.mean is not None]
     warnings = [
         f" {_WARNING}: {control.one} against {control.other}, {_chance(plan)}." for control in controls if _differs(control, plan)
     ]
     yield f"{_head(across, across.tasks)}: {claim}.{''.join(warnings)}"
     yield from _lacking(across, all_tasks)
-    yield from (f"Nothing is said of {pair.one} and {pair.other}: {pair.reason}." for pair in pairs if pair.reason)
+    yield from (f"No claim on {pair.one} and {pair.other}: {pair.reason}." for pair in pairs if pair.reason)
     family = max(plan.family_size, len(across.tasks_of))
     most = max((pair.mean.n for pair in pairs if pair.mean is not None), default=0)
     if most and (least := least_p(most) * family) > plan.error:
         yield (
             f"{counted(most, 'sampler stream')} (a task and a seed each) cannot show a difference in a family of "
-            f"{counted(family, 'pair')}: the least p that they allow is {figure(min(1.0, least))}."
+            f"{counted(family, 'pair')}: the smallest possible p is {figure(min(1.0, least))}."
         )
     for control in controls:
         difference = difference_text(control.mean if not any(control.failures) else None, question)
@@ -371,15 +371,15 @@ def texts(
         p = f"p {figure(control.p or 0.0)}"
         yield f"Control (A/A, in no family): {control.one} against {control.other} {difference} ({p}){warning}."
     if any(is_modelled(group, group, across.question.metric) for by_task in groups.values() for group in by_task.values()):
-        yield "Modelled energy: p and interval are the widest over the plausible weights, the rest is at the default ones."
+        yield "Modelled energy: p and interval are the widest over the plausible weights; the rest uses the default ones."
     failed = sum(run.has_failed for by_task in groups.values() for group in by_task.values() for run in group.runs)
     if failed:
-        worst = "as the worst anchor in the IQM, and " if across.is_regret else ""
+        worst = "as the worst anchor in the IQM and " if across.is_regret else ""
         yield (
-            f"{counted(failed, 'run')} failed, and counts {worst}as the greatest difference of its pair in the mean. "
-            "Who failed where the other did not is ahead only by signed ranks too."
+            f"{counted(failed, 'run')} failed: each counts {worst}as the largest difference of its pair in the mean. "
+            "A framework that failed where the other did not is ahead only if signed ranks agree."
         )
-    yield f"The claim is over these {len(across.tasks)} tasks alone: {_named(across.tasks)}."
+    yield f"The claim covers only these {len(across.tasks)} tasks: {_named(across.tasks)}."
 
 
 def compared_by(across: AcrossTasks) -> Question:
@@ -396,13 +396,13 @@ def _head(across: AcrossTasks, tasks: Sequence[str]) -> str:
 def _claim(pairs: Sequence[OverTasks], question: Question, plan: Frozen) -> str:
     tested = [pair for pair in pairs if pair.p is not None]
     if not tested:
-        return "there are no two frameworks to compare"
+        return "no two frameworks to compare"
     claims = [_sentence(pair, question) for pair in tested if (pair.p or 0.0) <= plan.error]
     if claims:
         return "; ".join(claims)
     least = min(tested, key=lambda pair: pair.p or 0.0)
     difference = difference_text(least.mean if not any(least.failures) else None, question)
-    return f"no pair is shown to differ (least p {figure(least.p or 0.0)}: {least.one} against {least.other} {difference})"
+    return f"no pair is shown to differ (smallest p {figure(least.p or 0.0)}: {least.one} against {least.other} {difference})"
 
 
 def _sentence(pair: OverTasks, question: Question) -> str:
@@ -430,7 +430,7 @@ def _lacking(across: AcrossTasks, all_tasks: Sequence[str]) -> Iterator[str]:
     """Yield which tasks are in no pair, and which pairs lack some of the others."""
     left_out = [task for task in all_tasks if task not in across.tasks]
     if left_out:
-        yield f"{counted(len(left_out), 'task')} left out, because no two frameworks have a value there: {_named(left_out)}."
+        yield f"{counted(len(left_out), 'task')} left out, as no two frameworks have a value there: {_named(left_out)}."
     incomplete = [
         f"{label} and {other} in {len(tasks)}"
         for (label, other), tasks in across.tasks_of.items()
@@ -447,8 +447,8 @@ def _nothing(across: AcrossTasks, groups: Groups, plan: Frozen) -> str:
     if across.is_regret and not plan.anchors:
         return "the file has no anchors to normalise regret by (anchors: {random_search, best_known, source} of each task)"
     if across.is_regret:
-        return "no task has anchors of its objective's metric and a run that is done, of two frameworks"
-    return f"no task has a value of {across.question.metric} of two frameworks, both of one kind"
+        return "no task has anchors of its objective's metric and a done run of two frameworks"
+    return f"no task has a value of {across.question.metric} of the same kind from two frameworks"
 
 
 def _named(tasks: Sequence[str]) -> str:

@@ -58,6 +58,6 @@ def _verdicts(groups: Sequence[Group], questions: Sequence[Question], plan: Froz
             result = PairComparison(group, other, question, alpha).verdict()
             reason = result.reason
             if is_decided(result) and is_within_noise(result.interval, floor):
-                reason += "; it is no larger than the noise floor, and a framework differs as much from itself"
+                reason += "; it does not exceed the noise floor: a framework differs as much from itself"
             yield replace(result, noise_floor=floor, reason=reason)
         yield from (control for control, is_reported_elsewhere in controls if not is_reported_elsewhere)

@@ -128,12 +128,12 @@ class PairComparison:
         """Say why there are too few seeds to claim anything, whatever they hold."""
         planned, used = len(self.pair.differences), len(self.pair.values)
         if planned < FEWEST_SEEDS:
-            return f"{counted(planned, 'seed')} planned for both, and a verdict needs {FEWEST_SEEDS}"
+            return f"{counted(planned, 'seed')} planned; a verdict needs {FEWEST_SEEDS}"
         if self.pair.waiting is not None or used >= FEWEST_SEEDS or self.pair.excluded is not None:
             return None
         reasons = [row.reason for row in self.pair.differences if row.difference is None and row.reason]
         most = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
-        return f"{used} of {counted(self.pair.ended, 'seed')} can be compared, and a verdict needs {FEWEST_SEEDS}{most}"
+        return f"{used} of {counted(self.pair.ended, 'seed')} can be compared{most}; a verdict needs {FEWEST_SEEDS}"
 
     def _judge(self, values: Sequence[float], estimator: Estimator = "hodges-lehmann", alpha: float | None = None) -> Judgement:
         return judge(
@@ -165,7 +165,7 @@ class PairComparison:
         rest = _values(row for row in rows if row.reason != BOTH_FAILED)
         if len(rest) >= fewest and self._outcome(self._judge(rest)) is outcome:
             return outcome, ""
-        return Outcome.UNDECIDED, f"both failed in {counted(ties, 'seed')}, and the others do not show that they are equivalent"
+        return Outcome.UNDECIDED, f"both failed in {counted(ties, 'seed')}, and the other seeds do not show equivalence"
 
     def _sensitivities(self, outcome: Outcome, weights: WeightRange | None) -> list[Sensitivity]:
         rows = self.pair.usable
@@ -246,16 +246,16 @@ class PairComparison:
         if outcome is Outcome.EQUIVALENT:
             return f"the interval is within the margin of {margin}"
         if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT:
-            return f"the interval leaves out 0, but is within the margin of {margin}"
+            return f"the interval excludes 0, but is within the margin of {margin}"
         if outcome in (Outcome.BETTER, Outcome.WORSE):
             beyond = f" and is not within the margin of {margin}" if self.question.margin is not None else ""
-            return f"the interval leaves out 0{beyond}"
+            return f"the interval excludes 0{beyond}"
         if interval.n < (needed := least_n(self.alpha)):
             error = f"the error of {self.alpha:.2g} that the family leaves for one verdict"
-            return f"{counted(interval.n, 'seed')} can show nothing at {error}; it takes {needed}"
+            return f"{counted(interval.n, 'seed')} can show nothing at {error}; {needed} are needed"
         if self.question.margin is None:
-            return f"the interval holds 0, and there is no margin to be equivalent by: {self.question.margin_text}"
-        return f"the interval holds 0 and reaches beyond the margin of {margin}"
+            return f"the interval contains 0, and equivalence needs a margin: {self.question.margin_text}"
+        return f"the interval contains 0 and exceeds the margin of {margin}"
 
     def _seeds_to_decide(self, values: Sequence[float]) -> int | None:
         """Return about how many seeds of a new experiment would decide by this spread, whatever the difference is.

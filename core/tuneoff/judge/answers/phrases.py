@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 
-from tuneoff.base.format import MISSING, counted, figure, listed, score, shown_unit, times, times_text
+from tuneoff.base.format import MISSING, counted, counted_range, figure, listed, score, shown_unit, times, times_text
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import UNCHECKED, Answers, Outcome, OverTasks, Question, Statement, Verdict
@@ -138,14 +138,14 @@ def is_within_noise(interval: Interval | None, floor: Interval | None) -> bool:
 
 
 def named(label: str) -> str:
-    """Return a label for a sentence; the plain process pool is not a framework, and is called what it is."""
-    return f"{label} (plain pool)" if label.partition("#")[0] == POOL else label
+    """Return a label for a sentence; the baseline is marked, as it is not a framework."""
+    return f"{label} (baseline)" if label.partition("#")[0] == POOL else label
 
 
 def claim(verdict: Verdict) -> str:
     """Return a decided verdict as a sentence without its end: the better one first, by how much, how sure.
 
-    Where failed runs decide it nobody is called faster: the other one has no value that could be compared.
+    Where failed runs decide it neither is called faster: the other one has no value that could be compared.
     """
     question = verdict.question
     is_first = verdict.outcome is Outcome.BETTER
@@ -226,7 +226,7 @@ def claims(answers: Answers) -> Iterator[Statement]:
     """Yield what the report says first, one claim per verdict, or per group of scopes."""
     verdicts = [verdict for verdict in answers.verdicts if not verdict.is_noise]
     if not verdicts:
-        yield _plain(f"{NO_VERDICTS}: there are no two frameworks in one scope to compare.")
+        yield _plain(f"{NO_VERDICTS}: no scope has two frameworks to compare.")
         return
     same = _common_reason(verdicts)
     for across in answers.across:
@@ -234,7 +234,7 @@ def claims(answers: Answers) -> Iterator[Statement]:
             yield from map(_plain, across.texts[:1])
     if same is not None:
         within = " within a task" if answers.across else ""
-        below = "Below are the values and their intervals, and of single pairs nothing is claimed."
+        below = "Values and intervals only."
         yield _plain(f"{NO_VERDICTS}{within}: {same}. {below}")
         return
     for question in answers.questions:
@@ -260,9 +260,7 @@ def _of_question(heading: str, verdicts: Sequence[Verdict]) -> Iterator[Statemen
         yield from _counted(heading, by_scope)
     else:
         for scope, in_scope in by_scope.items():
-            counts = {verdict.seeds for verdict in in_scope}
-            seeds = counted(counts.pop(), "seed") if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"
-            where = f"{scope_text(scope)}, {seeds}"
+            where = f"{scope_text(scope)}, {counted_range((verdict.seeds for verdict in in_scope), 'seed')}"
             yield from (Statement(question=heading, where=where, text=text) for text in _of_scope(in_scope[0].question, in_scope))
 
 
@@ -284,7 +282,7 @@ def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
         for reason, of_reason in by_reason.items():
             needed = {verdict.seeds_to_decide for verdict in of_reason if verdict.seeds_to_decide is not None}
             seeds = f"{'at most ' if len(needed) > 1 else ''}about {counted(max(needed, default=0), 'seed')}"
-            advice = f"; a new experiment with {seeds} would decide it, better, worse or equivalent" if needed else ""
+            advice = f"; a new experiment with {seeds} would decide" if needed else ""
             yield f"{outcome.text}: {_pairs(of_reason)}: {reason}{advice}."
 
 
@@ -315,7 +313,7 @@ def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Sta
             outcomes = Counter(verdict.outcome.text for verdict in rest)
             counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
             others = "the other pairs" if apart else "all pairs"
-            text = f"{others}: in no scope is one shown to be better ({counts})."
+            text = f"{others}: none is shown to be better in any scope ({counts})."
             yield Statement(question=heading, where=strategy, text=text)
 
 

@@ -262,7 +262,7 @@ class Choice:
     @property
     def lines(self) -> tuple[str, ...]:
         """The headline and the sentences below it, of the main setting."""
-        return self.settings[0].lines if self.settings else (self.refusal or "Nothing was measured yet.",)
+        return self.settings[0].lines if self.settings else (self.refusal or "Nothing is measured yet.",)
 
     @property
     def lengths(self) -> LengthTable | None:

@@ -21,7 +21,7 @@ from tuneoff.judge.results import POOL, Scope
 from tuneoff.judge.stats.location import middle
 from tuneoff.judge.warnings import results_warnings
 
-NO_FRAMEWORK = "no framework"
+BASELINE = "baseline"
 TIME = "time"  # the question that ratios are of
 
 
@@ -162,7 +162,7 @@ def _names(groups: Iterable[Group]) -> dict[str, str]:
     names: dict[str, str] = {}
     for group in groups:
         if group.spec.adapter == POOL:
-            names[group.label] = NO_FRAMEWORK
+            names[group.label] = BASELINE
             continue
         records = (run.record for run in group.unskipped if run.record is not None)
         frameworks = (str(record.versions["framework"]) for record in records if record.versions.get("framework"))

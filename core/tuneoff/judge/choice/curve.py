@@ -35,7 +35,7 @@ FIGURES = {  # what a curve shows, and its unit
     UTILIZATION: ("Utilization of the workers", "%"),
     ASK: ("Time of an ask, mean of a run", "ms"),
     RATE: ("Trials per second", "1/s"),
-    DRIVER: ("Memory of the process that drives the framework", "MB"),
+    DRIVER: ("Memory of the coordinator process", "MB"),
     TREE: ("Memory of all its processes", "MB"),
 }
 Specs = Mapping[Scope, RunSpec]  # a run of each scope, in the order of the file

@@ -81,7 +81,7 @@ class OutOfRange:
     @property
     def text(self) -> str:
         measured = ", ".join(size_text(name, ends) for name, ends in self.measured.items())
-        return f"{self.family}: measured were {measured}{'' if self.beyond else ', but nothing that surrounds this combination'}"
+        return f"{self.family}: measured {measured}{'' if self.beyond else ', but nothing that surrounds this combination'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,16 +117,16 @@ class Filtered:
             return "No framework meets the constraints."
         if self.outside:
             sizes = ", ".join(size_text(name, (size, size)) for name, size in self.request.sizes.items())
-            return f"Not measured, so nothing is said: {sizes}."
+            return f"Not measured, so no claim: {sizes}."
         was = "was" if len(self.not_measured) == 1 else "were"
-        return f"{listed(self.not_measured)} can do what is asked for, but {was} not measured at it, so there is no choice."
+        return f"{listed(self.not_measured)} can do what is asked for, but {was} not measured there, so there is no choice."
 
     def lines(self) -> Iterator[str]:
         """Yield what was asked for, where it was measured, who is left out and why, and how to measure what was not."""
         yield f"Asked for: {', '.join(self.request.names()) or 'nothing beyond the file'}."
         yield from (f"Measured outside: {outside.text}." for outside in self.outside)
         if self.scopes and not self.is_exact:
-            yield f"Measured around it, nothing beyond: {listed([scope.text for scope in self.scopes])}."
+            yield f"Measured only around it: {listed([scope.text for scope in self.scopes])}."
         yield from self.remarks
         for candidate in self.candidates:
             yield from (
@@ -134,11 +134,11 @@ class Filtered:
             )
         for name in self.not_measured:
             stand_ins = [
-                f"; {label} has {counted(runs, 'run')}, on a stand-in for its platform: they say nothing of it"
+                f"; {label} has {counted(runs, 'run')}on a stand-in for its platform, which do not count"
                 for (adapter, label), runs in self.on_stand_ins.items()
                 if adapter == name
             ]
-            yield f"Can, but not measured there: {name}{''.join(stand_ins)}"
+            yield f"Capable, but not measured there: {name}{''.join(stand_ins)}"
         yield from (f"To know: {candidate.adapter}: {note}" for candidate in self.capable for note in candidate.notes)
         yield from self.how_to_measure()
 
@@ -220,7 +220,7 @@ def filtered(answers: Answers, listings: Sequence[AdapterListing], faults: Seque
     listings = [listing for listing in listings if listing.plugin.name != POOL]  # the floor is not a choice
     candidates = [candidate_of(listing, request, faults) for listing in listings]
     declared = {POOL, *(listing.plugin.name for listing in listings)}
-    absent = Obstacle(kind=Exclusion.ABSENT, text="no adapter of this name is installed here, so nothing tells what it can")
+    absent = Obstacle(kind=Exclusion.ABSENT, text="no adapter of this name is installed here, so its capabilities are unknown")
     for name in dict.fromkeys(group.adapter for group in answers.groups if group.adapter not in declared):
         candidates.append(Candidate(adapter=name, framework="", obstacles=(absent,)))
     names = {candidate.adapter for candidate in candidates if candidate.is_capable}

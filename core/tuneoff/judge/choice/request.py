@@ -230,7 +230,7 @@ def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Itera
         text = f"platform {platform!r}: adapter {name!r} has only {', '.join(capabilities.platforms)}"
         yield Obstacle(kind=Exclusion.TUNEOFF, text=text)  # adapters declare no platforms that their frameworks lack
     elif platform in capabilities.emulated_platforms:
-        yield Obstacle(kind=Exclusion.UNKNOWN, text=f"platform {platform!r} is a local stand-in: it recommends nothing")
+        yield Obstacle(kind=Exclusion.UNKNOWN, text=f"platform {platform!r} is a local stand-in: it supports no choice")
     for kind, wanted, offers in _strategies(capabilities, request):
         offer = offers.get(wanted)
         if offer is None:

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import attrgetter, or_
 from typing import NamedTuple
 
-from tuneoff.base.format import counted, duration_range, listed
+from tuneoff.base.format import counted, counted_range, duration_range, listed
 from tuneoff.experiment.names import with_pruner
 from tuneoff.experiment.strategies import DEFAULT, LISTED
 from tuneoff.judge.answers.answer import ROBUST, Outcome, Question
@@ -22,7 +22,7 @@ from tuneoff.judge.choice.evidence import PairEvidence
 from tuneoff.judge.results import FEWEST_UNDISTURBED, disturbance
 
 EXTRAPOLATED, FEW = "extrapolated", "few undisturbed runs"
-NO_BASELINE = "no baseline (serial) ran on its platform with its kind of start"
+NO_BASELINE = "no baseline (serial) ran on its platform with its start method"
 MARKS = {"is_extrapolated": "*", "are_few": "+"}  # of a length
 NONE = ""
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
@@ -57,7 +57,7 @@ def sentences(
     named = [row for row in rows if not row.is_floor and not row.is_emulated]
     compared = {row.label: row for row in named if row.has_done}
     if not named:
-        yield "Nothing to choose from: no framework has a run that is done on a platform of its own."
+        yield "Nothing to choose from: no framework has a done run on a real platform."
         return
     if not seeds:
         headline = f"Nothing to choose from: no run of {listed((row.name for row in named), 'or')} is done."
@@ -100,7 +100,9 @@ def _chosen(evidence: PairEvidence, rows: Mapping[str, Row], chosen: str) -> Ite
     others = [label for label in rows if label != chosen]
     won = _won(evidence, rows, chosen)
     kinds = {question.metric.partition(".")[0] for question in won}
-    yield f"Use {rows[chosen].name}.{_little_from([rows[other] for other in others]) if kinds <= set(SHRINKING) else ''}"
+    unless, beyond = _little_from([rows[other] for other in others]) if kinds <= set(SHRINKING) else ("", "")
+    yield f"Use {rows[chosen].name}{unless}."
+    yield from filter(None, [beyond])
     if won:  # else failed runs decide it
         yield f"{_confidence(evidence, rows, {chosen: won})}: {rows[chosen].name} {_facts(rows, won)}."
     longer = []
@@ -117,9 +119,9 @@ def _not_decided(evidence: PairEvidence, rows: Mapping[str, Row], chosen: Sequen
     names = listed((rows[label].name for label in chosen), "or") if chosen else ""
     beaten = [row.name for label, row in rows.items() if label not in chosen]
     if not chosen:
-        yield "No framework is ahead in all: it depends on what matters to you."
+        yield "No framework is ahead in everything: the choice depends on what matters to you."
     elif beaten:
-        yield f"{names}, but not {listed(beaten, 'or')}: between them these runs do not decide."
+        yield f"{names}, but not {listed(beaten, 'or')}: these runs do not decide between them."
     else:
         yield f"{names}: these runs of {_strategy(rows)} do not decide."
     won = {label: wins for label in rows if (wins := _won(evidence, rows, label))}
@@ -133,7 +135,7 @@ def _not_decided(evidence: PairEvidence, rows: Mapping[str, Row], chosen: Sequen
 def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
     """Describe job times of too few seeds, which prove nothing; `rows`: the fastest first."""
     if len(rows[0].columns) > 1:
-        yield f"Not decided: {counted(seeds, 'seed')} in each setting."
+        yield f"Not decided: only {counted(seeds, 'seed')} in each setting."
         return
     whole = [row for row in rows if not failures(row.columns.values())[0]]
     if len(whole) < 2:
@@ -146,40 +148,39 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
     ratios = [(row, row.first.ratios.get(fastest.label)) for row in others]
     slower = [(row, ratio) for row, ratio in ratios if ratio is not None and ratio.low > 1]
     if not slower:
-        others_failed = " of those that never failed" if len(whole) < len(rows) else ""
-        yield f"In {few} no framework{others_failed} was the fastest each time."
-        yield f"This describes {few} of {_strategy({fastest.label: fastest})}. It proves nothing."
+        others_failed = " without failures" if len(whole) < len(rows) else ""
+        yield f"No framework{others_failed} was the fastest in each of {few}."
+        yield f"This describes {few} of {_strategy({fastest.label: fastest})} and proves nothing."
         return
     near = listed((row.name for row in whole if row.label not in {row.label for row, _ in slower}), "or")
-    where, proves = ("it", "proves") if seeds == 1 else ("each", "prove")
+    where = f"in {few}, which proves nothing" if seeds == 1 else f"in each of {few}, which prove nothing"
     busy = disturbance(run for row in whole for run in row.first.group.runs)
-    beside = f" ({busy.text})" if busy.disturbed else ""
-    than = f"in {where} {fastest.name} was faster than {listed(row.name for row, _ in slower)}{beside}"
-    yield f"So far {near} with {_strategy({fastest.label: fastest})}, though {few} {proves} nothing: {than}."
+    beside = f"; {busy.text}" if busy.disturbed else ""
+    than = f"{fastest.name} was faster than {listed(row.name for row, _ in slower)} {where}"
+    yield f"So far {'' if near == fastest.name else f'{near}: '}{than} ({_strategy({fastest.label: fastest})}{beside})."
     yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
     if fastest.first.scope.sampler not in LISTED:
-        yield "Each trained configurations of its own, which differ in length too; `sampler: fixed` trains the same ones in all."
+        yield "Each framework trained other configurations, which take other times; sampler fixed trains the same ones in all."
 
 
-def _little_from(rows: Sequence[Row]) -> str:
-    """Return from which length of trials and jobs on each of these adds little; "" where nothing tells it."""
+def _little_from(rows: Sequence[Row]) -> tuple[str, str]:
+    """Return above which lengths of trials and jobs each of these adds little, and that; ("", "") where that is unknown."""
     of_rows = [lengths_of(row) for row in rows]
     by_kind = ([length for length in lengths if length is not None] for lengths in zip(*of_rows, strict=True))
-    trial, epoch, job = (covering(lengths, lower_end=max) for lengths in by_kind)
+    trial, _, job = (covering(lengths, lower_end=max) for lengths in by_kind)
     if trial is None or any(lengths.trial is None for lengths in of_rows):
-        return ""
-    epochs = f" ({epochs_text(rows)} of {range_text(epoch)})" if epoch is not None else ""
-    jobs = " and long jobs (how long, no baseline tells)"
+        return "", ""
+    jobs = " and jobs are long (how long is unknown without a baseline)"
     if job is not None and all(lengths.job is not None for lengths in of_rows):
-        jobs = f" and jobs of {range_text(job)}" if job.high > 0 else ""
+        jobs = f" and jobs more than {range_text(job)}" if job.high > 0 else ""
     lengths = [length for length in (trial, job) if length is not None]
     marks = [EXTRAPOLATED] if any(length.is_extrapolated for length in lengths) else []
     marks += [FEW] if any(length.are_few for length in lengths) else []
     beside = f" ({', '.join(marks)})" if marks else ""
     others = f"{rows[0].name} adds" if len(rows) == 1 else f"{listed(row.name for row in rows)} add"
     return (
-        f" From trials of {range_text(trial)}{epochs}{jobs} on, {others} less than 5 % on this machine{beside}: "
-        "then choose by other criteria."
+        f", unless trials take more than {range_text(trial)}{jobs}",
+        f"For longer trials and jobs {others} less than 5 % on this machine{beside}: choose by other criteria.",
     )
 
 
@@ -282,13 +283,6 @@ def range_text(length: Length) -> str:
     return duration_range((length.low, length.high))
 
 
-def epochs_text(rows: Iterable[Row]) -> str:
-    """Return how many epochs the trials of some rows had: `10 epochs`, `10 to 50 epochs`; "" where that is unknown."""
-    numbers = sorted({round(column.added.epochs or 0) for row in rows for column in row.columns.values()})
-    first = "" if len(numbers) == 1 else f"{numbers[0]} to "
-    return f"{first}{counted(numbers[-1], 'epoch')}" if numbers[-1] else ""
-
-
 def length_table(rows: Sequence[Row]) -> LengthTable | None:
     """Return the table of the frameworks whose lengths are known, and below them what was measured; None without any.
 
@@ -299,7 +293,8 @@ def length_table(rows: Sequence[Row]) -> LengthTable | None:
         return None
     columns = [column for row in rows for column in row.columns.values()]
     has_epochs = any(lengths.epoch is not None for _, lengths in named)
-    epochs = epochs_text(row for row, _ in named)
+    numbers = {round(column.added.epochs or 0) for row, _ in named for column in row.columns.values()}
+    epochs = counted_range(numbers, "epoch") if any(numbers) else ""
     heads = ("framework", f"trial of {epochs}" if epochs else "trial", *(("epoch",) if has_epochs else ()), "job")
     lines = []
     for row, lengths in named:
@@ -314,7 +309,7 @@ def length_table(rows: Sequence[Row]) -> LengthTable | None:
     trial, job = (_measured(getattr(column, name) for column in columns) for name in ("trial_seconds", "job_seconds"))
     lines.append(("measured", trial, *of_epoch, job))
     return LengthTable(
-        caption="Less than 5 % (half by trials, half by the job) is added here where both exceed:",
+        caption="Each adds less than 5 % (half to trials, half to jobs) where both are longer:",
         heads=heads,
         rows=tuple(lines),
         notes=tuple(_notes(named)),
@@ -324,11 +319,9 @@ def length_table(rows: Sequence[Row]) -> LengthTable | None:
 def _notes(named: Sequence[tuple[Row, Lengths]]) -> Iterator[str]:
     lengths = [length for _, row_lengths in named for length in (row_lengths.trial, row_lengths.job) if length is not None]
     if any(length.is_extrapolated for length in lengths):
-        yield f"{MARKS['is_extrapolated']} over {FURTHEST:g} times the longest measured of this framework ({EXTRAPOLATED})."
+        yield f"{MARKS['is_extrapolated']} {EXTRAPOLATED}: over {FURTHEST:g} times the longest that was measured."
     if any(length.are_few for length in lengths):
-        yield (
-            f"{MARKS['are_few']} from the lowest to the highest of all runs: fewer than {FEWEST_UNDISTURBED} were undisturbed."
-        )
+        yield (f"{MARKS['are_few']} lowest to highest of all runs: fewer than {FEWEST_UNDISTURBED} were undisturbed.")
     if unknown := [row.name for row, row_lengths in named if row_lengths.job is None]:
         yield f"What {listed(unknown)} {'adds' if len(unknown) == 1 else 'add'} to a job is unknown: {NO_BASELINE}."
 

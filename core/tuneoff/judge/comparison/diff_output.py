@@ -22,10 +22,7 @@ _NAMES = {
 }
 _OF_VERDICT = ("interval", "is_robust", "robustness", "disturbance")
 _OPEN = (Outcome.UNDECIDED.text, Outcome.NOT_JUDGED.text)
-NOT_INTERLEAVED = (
-    "The runs of A and of B were not interleaved: what the machine did between them is in every change of a time, an energy "
-    "or a cost."
-)
+NOT_INTERLEAVED = "The runs of A and B were not interleaved: changes of time, energy and cost include changes of the machine."
 
 
 def lines(comparison: Comparison) -> list[str]:
@@ -33,7 +30,7 @@ def lines(comparison: Comparison) -> list[str]:
     texts = [*headline(comparison), "", f"A: {comparison.folders[0]}", f"B: {comparison.folders[1]}"]
     texts.append(f"{counted(comparison.runs, 'run')} of the same experiments in both; differences are B - A, paired by seed")
     for title, part in (
-        ("what the runs came to:", _ended(comparison)),
+        ("statuses of the runs:", _ended(comparison)),
         ("bit for bit:", _exact(comparison)),
         ("no change beyond noise:" if comparison.is_judged else "not judged:", _quiet(comparison.changes)),
         ("noise, without any change of version:", _noise(comparison.changes)),
@@ -74,7 +71,7 @@ def headline(comparison: Comparison) -> Iterator[str]:
             f"{len(judged) - still} not decided"
         )
     else:
-        yield "nothing is judged: no question has enough seeds in both folders; what could be seen did not change"
+        yield "nothing is judged: no question has enough seeds in both folders; what is seen did not change"
 
 
 def _change(change: Change, others: Sequence[Change]) -> str:
@@ -86,19 +83,19 @@ def _change(change: Change, others: Sequence[Change]) -> str:
         why = ": another reasonable choice changes it" if change.verdict.changing else ""
         notes.append(f"{change.verdict.robustness}{why}")
     notes.append(change.verdict.disturbance.text)
-    notes += ["no larger than what a framework differs by from itself"] if change.is_within_equal_entries else []
+    notes += ["no larger than a framework's difference from itself"] if change.is_within_equal_entries else []
     notes += _pool(change, others)
     return f"{text} ({'; '.join(notes)})"
 
 
 def _pool(change: Change, others: Sequence[Change]) -> list[str]:
-    """Say that the plain pool, which has no framework, changed too: then it was the machine, or tuneoff."""
+    """Say that the baseline changed too: then it was the machine, or tuneoff."""
     if change.adapter == POOL:
-        return ["no framework: this is the machine, or tuneoff"]
+        return ["the baseline: this is the machine, or tuneoff"]
     for other in others:
         same = other.adapter == POOL and (other.scope, other.question.name) == (change.scope, change.question.name)
         if same and other.outcome is change.outcome and other.verdict is not None:
-            return [f"{POOL}, without a framework, changed too: {seen_text(other.verdict)}"]
+            return [f"{POOL}, the baseline, changed too: {seen_text(other.verdict)}"]
     return []
 
 
@@ -161,7 +158,7 @@ def _exact(comparison: Comparison) -> list[str]:
         elif not exact.unequal:
             texts.append(f"{exact.name}: all {exact.values} values equal; {tried}")
         else:
-            due = "" if exact.is_due else " (another machine, so that is not a surprise)"
+            due = "" if exact.is_due else " (expected: another machine)"
             texts.append(
                 f"{exact.name}: {exact.unequal} of {exact.values} values unequal{due}, the first: {exact.example}; {tried}"
             )

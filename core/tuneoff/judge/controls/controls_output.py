@@ -65,7 +65,7 @@ def _same_configuration(control: SameConfiguration, most: int) -> Section:
     what = {
         Equality.EQUAL: f"all values of {len(held)} frameworks are equal bit for bit",
         Equality.DIFFERENT: f"{counted(len(control.contradicting), 'value')} not the same in all frameworks",
-        Equality.INCOMPLETE: "what could be compared is equal bit for bit, but some of the plan is not there",
+        Equality.INCOMPLETE: "what could be compared is equal bit for bit, but a part of the plan is missing",
         Equality.NOTHING: "fewer than two frameworks have an epoch in common",
     }[control.answer]
     width = max(len(adapter.label) for adapter in control.adapters)
@@ -95,9 +95,9 @@ def _listed(what: str, differences: Sequence[Difference], most: int) -> Iterator
 def _compared(adapter: ComparedAdapter, reference: str | None) -> str:
     what = f"{adapter.configurations} configurations, {adapter.epochs} epochs, {adapter.values} values"
     if adapter.is_reference:
-        text = f"{what}: what the others are held to"
+        text = f"{what}: the reference of the others"
     elif not adapter.values:
-        text = f"nothing in common with {reference}" if reference is not None else "nothing to hold it to"
+        text = f"nothing in common with {reference}" if reference is not None else "no reference"
     elif adapter.unequal:
         text = f"{what}: {adapter.unequal} differ"
     else:
@@ -135,7 +135,7 @@ def _same_algorithm(controls: Controls) -> Section:
 
 def _headline(pairs: Sequence[EntryPair]) -> str:
     if not pairs:
-        return "no two frameworks to compare; the noise floor alone."
+        return "no two frameworks to compare; only the noise floor."
     judged = [pair.quality.verdict for pair in pairs if pair.quality is not None]
     scores = [pair.scores for pair in pairs if pair.scores is not None]
     parts = []
@@ -155,8 +155,8 @@ def _headline(pairs: Sequence[EntryPair]) -> str:
         least = min(score.adjusted or 0.0 for score in scores)
         differing = sum(score.differs is True for score in scores)
         text = f"{differing} of {len(scores)} differ" if differing else "none is shown to differ"
-        parts.append(f"distributions of scores: {text} (least p {least:.2g}, KS, Holm over {counted(len(scores), 'pair')})")
-    return "; ".join(parts) + "." if parts else "nothing could be judged."
+        parts.append(f"distributions of scores: {text} (smallest p {least:.2g}, KS, Holm over {counted(len(scores), 'pair')})")
+    return "; ".join(parts) + "." if parts else "nothing can be judged."
 
 
 def _pair(pair: EntryPair, *, many: bool) -> tuple[str, str, str]:
@@ -224,8 +224,7 @@ def to_json(controls: Controls) -> dict[str, Any]:
     return {
         "contradicts": controls.contradicts,
         "same_configurations": [
-            field_values(control, {"reference": "nothing is done that is not emulated"})
-            for control in controls.same_configurations
+            field_values(control, {"reference": "no done run that is not emulated"}) for control in controls.same_configurations
         ],
         "same_algorithm": {
             "alpha": round(controls.alpha, 12),

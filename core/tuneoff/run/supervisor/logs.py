@@ -85,7 +85,7 @@ def _opened(path: Path) -> Iterator[tuple[int, int, int]]:
     try:
         state = os.fstat(log)
         if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
-            raise OSError(f"{path} is not a file of this execution alone")
+            raise OSError(f"{path} is shared with another execution")
         yield log, state.st_size, state.st_blocks * _BLOCK
     finally:
         os.close(log)

@@ -60,8 +60,8 @@ RUN_KEYS: Columns = {  # in every table, for most readers group by them
     "sampler": Column("key", "the sampler", always=True),
     "pruner": Column("key", "the pruner", always=True),
     "seed": Column("integer", "the run's seed", always=True),
-    "warm_up": Column("truth", "a warm-up, which counts nowhere", always=True),
-    "emulated": Column("truth", "something stood in for the platform: in no ranking", always=True),
+    "warm_up": Column("truth", "a warm-up, never counted", always=True),
+    "emulated": Column("truth", "the platform was a stand-in: in no ranking", always=True),
     "is_selected": Column("truth", "this execution stands for its run, and the run counts", always=True),
 }
 RUN_COLUMNS: Columns = {
@@ -72,7 +72,7 @@ RUN_COLUMNS: Columns = {
     "variant": Column("key", "what `matrix:` and `tasks:` set in this run, as JSON", always=True),
     "metric": Column("key", "the objective", always=True),
     "mode": Column("key", "`max` or `min`", always=True),
-    "status": Column("key", "what the execution came to", always=True),
+    "status": Column("key", "status of the execution", always=True),
     "reason": Column("text", "why it is not done"),
     "charged": Column("key", "who is charged for that"),
     "cpu_limit": Column("key", "what limited the processors of its slots"),
@@ -82,7 +82,7 @@ RUN_COLUMNS: Columns = {
 }
 _USED = {
     "energy_joules": Column("number", "energy", "J"),
-    "energy_kind": Column("key", "what that rests on: measured, derived, estimated"),
+    "energy_kind": Column("key", "kind of that value: measured, derived, estimated"),
     "co2e_g": Column("number", "CO2e", "g"),
     "co2e_kind": Column("key", "what that rests on"),
     "cost_usd": Column("number", "cost", "USD"),
@@ -96,7 +96,7 @@ TRIAL_COLUMNS: Columns = {
     "state": Column("key", "how it ended", always=True),
     "cause": Column("text", "why it failed"),
     "charged": Column("key", "who is charged for that"),
-    "attempts": Column("integer", "how often it was tried", "count", always=True),
+    "attempts": Column("integer", "number of its attempts", "count", always=True),
     "slot": Column("integer", "slot of its last attempt; missing: no process took it up"),
     "configuration": Column("text", "its configuration, as JSON", always=True),
     "digest": Column("text", "hash of the configuration, equal in every framework", always=True),
@@ -109,7 +109,7 @@ TRIAL_COLUMNS: Columns = {
     "started_seconds": Column("number", "start of its first attempt, since the run's start", "s"),
     "ended_seconds": Column("number", "end of its last attempt, since the run's start", "s"),
     "cpu_seconds": Column("number", "CPU time of all attempts", "s"),
-    "peak_rss_bytes": Column("integer", "greatest resident memory of an attempt", "byte"),
+    "peak_rss_bytes": Column("integer", "maximum resident memory of an attempt", "byte"),
     "busy_seconds": Column("number", "time in which it loaded, trained, validated or saved", "s"),
     **_USED,
     "waste_default_seconds": Column("number", "wasted time: the default policy", "s"),

@@ -63,10 +63,10 @@ def activity(state: LiveState) -> str:
     if state.activity is Activity.FINISHED:
         return "all planned runs have ended"
     if state.activity is Activity.ELSEWHERE:
-        return f"begun on host {printable(state.host or '')}; whether it still works there cannot be told from here"
+        return f"started on host {printable(state.host or '')}; its state there is unknown here"
     remaining = state.total - state.ended
     runs = f"{counted(remaining, 'run')} {'is' if remaining == 1 else 'are'} left"
-    return f"nobody works here any more, and {runs}; to go on: {printable(state.resume_command)}"
+    return f"no command works here any more, and {runs}; to go on: {printable(state.resume_command)}"
 
 
 def current_title(current: Current) -> str:

@@ -65,7 +65,7 @@ def _figures(name: str, caption: str, groups: Sequence[Group], names: Sequence[s
 def _reliability(groups: Sequence[Group]) -> FrameworkTable:
     heads = (
         ColumnHead("done", "of plan", "runs that are done, of those that were planned"),
-        ColumnHead("not done", title="runs by what they came to"),
+        ColumnHead("not done", title="runs by status"),
         ColumnHead("success", "Wilson", "share of tried runs that are done, with its interval"),
         ColumnHead("trials", "completed", "of all runs that were executed"),
         ColumnHead("pruned", "trials"),
@@ -112,7 +112,7 @@ class RatioCell(NamedTuple):
     order: float | None
 
 
-NO_RATIO = RatioCell(MISSING, "", "", "", "no seed that both have, or runs failed", 0, None)
+NO_RATIO = RatioCell(MISSING, "", "", "", "no common seed, or runs failed", 0, None)
 ITSELF = RatioCell("1x", "", "", "", "the reference", 0, 1.0)
 
 
@@ -179,14 +179,14 @@ def job_cell(row: Row) -> FigureCell:
     of = row.first.added
     if of.per_job is not None or of.own_per_job is None:
         return added_cell(of.per_job)
-    return added_cell(of.own_per_job)._replace(below="its own: the baseline" if row.is_floor else "its own: no baseline")
+    return added_cell(of.own_per_job)._replace(below="baseline" if row.is_floor else "no baseline")
 
 
 def job_range(row: Row) -> str:
     """Return the same, from the least to the most of its columns."""
     all_added = [column.added for column in row.columns.values()]
     above = [of.per_job for of in all_added]
-    return added_range(above) if any(above) else f"{added_range(of.own_per_job for of in all_added)} (its own)"
+    return added_range(above) if any(above) else f"{added_range(of.own_per_job for of in all_added)} (no baseline)"
 
 
 def failed(columns: Iterable[ScopeColumn]) -> str:

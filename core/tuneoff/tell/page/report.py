@@ -10,7 +10,6 @@ from typing import Any
 
 from tuneoff.base.commands import command
 from tuneoff.base.files import make_folder
-from tuneoff.base.format import counted, duration_range
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.layout import RECORD, REPORT
 from tuneoff.errors import ResultsError
@@ -35,6 +34,7 @@ from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
 from tuneoff.tell.plots.drawing import Scale, shared_scale, styles
 from tuneoff.tell.report.notes import Circumstances, circumstances, cost_notes, notes
+from tuneoff.tell.report.tables import facts
 
 MOST_RUNS = 4000  # in the table of runs; beyond, the page would be too large
 APART = frozenset(("comparisons", "power", "carbon", "prices", "questions", "anchors"))  # shown otherwise, or too long
@@ -84,7 +84,7 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
         "beside": [metric(name) for name in (ENERGY, choice.quality)],  # columns beside those of time
         "links": Links(results, folder),
         "findings": command("explain", "docs/findings.md"),
-        "facts": _facts(results, answers, choice),
+        "facts": facts(choice),
         "runs": [runs[run.run_id] for run in results.planned if run.run_id in runs],
         "status_counts": [(name, answers.statuses[name]) for name in STATUSES if answers.statuses.get(name)],
         "across_notes": list(dict.fromkeys(line for across in answers.across for line in across.texts)),
@@ -120,32 +120,6 @@ def _anytime(results: Results, main: Setting | None) -> tuple[list[Panel], int]:
     return panels(curves(results), {row.label: row.name for row in main.rows}, [scope.text for scope in main.scopes])
 
 
-def _facts(results: Results, answers: Answers, choice: Choice) -> list[str]:
-    """Return what was run, in a few words each."""
-    planned = [run for run in results.planned if run.skip_reason is None]
-    rows = choice.settings[0].rows if choice.settings else ()
-    frameworks = sum(not row.is_floor for row in rows)
-    lengths = [column.trial_seconds for row in rows for column in row.columns.values() if column.trial_seconds is not None]
-    tasks = {scope.task for scope in answers.scopes if scope.task}
-    trials = _range(run.spec.experiment.budget.trials for run in planned)
-    workers = _range(run.spec.experiment.workers.count for run in planned)
-    days = sorted(record.started_at[:10] for record in results.selected.values() if record.started_at)
-    return [
-        counted(frameworks, "framework"),
-        *([counted(len(tasks), "task")] if tasks else []),
-        counted(len({run.spec.seed for run in planned}), "seed"),
-        *([f"{trials} trials" + (f" of {duration_range(lengths)}" if lengths else "")] if trials else []),
-        *([f"{workers} workers"] if workers else []),
-        f"{answers.statuses.get('done', 0)} of {counted(len(planned), 'run')} done",
-        *days[:1],
-    ]
-
-
-def _range(values: Iterable[int | None]) -> str:
-    numbers = sorted({value for value in values if value is not None})
-    return "" if not numbers else str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-
-
 def _with_notes(groups: Sequence[Group], measured_by: Circumstances) -> list[FrameworkTable]:
     headings = {name: metric(name).heading for name in ENERGY_AND_COST}
     cost = tuple(cost_notes(groups, headings, measured_by)) if any(group.done for group in groups) else ()
@@ -171,6 +145,7 @@ def basis(results: Results, answers: Answers, circumstances: Circumstances) -> l
                 ("plan", (plan.plan_id,)),
                 ("analysis", (plan.analysis_digest,)),
                 ("check it", (command("verify", results.folder),)),
+                ("repeat it", (command("bundle", results.folder), "then, also elsewhere: tuneoff reproduce BUNDLE")),
             ),
         ),
     ]

@@ -23,7 +23,7 @@ from tuneoff.record.samples.reader import header_of
 from tuneoff.record.samples.schema import Header
 
 REPORTS = {"none": "none", "at_end": "its best one, when a trial ends", "every_epoch": "every one"}
-MEDIANS = "Medians over seeds, in which a failed run is worse than any; below them lowest–highest of the runs that are done."
+MEDIANS = "Medians over seeds, a failed run counting as the worst; below them lowest–highest of the done runs."
 ORDER: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")
 ENERGY = "energy.per_completed_trial_without_test"
 MEANINGS = {
@@ -40,8 +40,8 @@ MEANINGS = {
     "waste.default.time": "wasted time of trials (default policy)",
     "waste.default.energy": "their wasted energy",
     "waste.default.cost": "their wasted cost",
-    "slots.idle_share": "share of the slots' time in which nothing ran on them",
-    "energy.idle_share": "share of their energy in which nothing ran on them",
+    "slots.idle_share": "share of the slots' time in which they were idle",
+    "energy.idle_share": "share of their energy in which they were idle",
 }
 SAVED = ("pruning.saved_epochs", "pruning.saved_time", "pruning.saved_energy")
 
@@ -104,8 +104,8 @@ def notes(groups: Sequence[Group]) -> list[str]:
         lines.append(MEDIANS)
     if any(group.done for group in groups):
         lines += [
-            "JCT w/o test: JCT less the test of the best model, which is tuneoff's own fresh process, the same for all.",
-            "Both also hold the collection of metrics: tuneoff's own work, without a column.",
+            "JCT w/o test: JCT without the test of the best model, a fresh process of tuneoff, equal for all.",
+            "Both include the collection of metrics: tuneoff's own work, without a column.",
         ]
     if uncertainty := max((group.clock_uncertainty for group in groups), default=0.0):
         lines.append(f"Clocks of the hosts agree within {number(uncertainty)} ms.")
@@ -231,8 +231,8 @@ def _waste(groups: Sequence[Group]) -> Iterator[str]:
     pruners = dict.fromkeys(group.scope.pruner for group in groups)
     if len(pruners) > 1:
         yield (
-            f"Waste is not ranked across pruners ({', '.join(pruners)}): without one there is no waste by the default policy; "
-            "read it beside the total compute (CPU) and what pruning saved."
+            f"Waste is not ranked across pruners ({', '.join(pruners)}): without one the default policy counts no waste; "
+            "compare the total compute (CPU) and what pruning saved."
         )
     for group in groups:
         if group.scope.pruner != "none" and any(group.estimate(metric).present for metric in SAVED):

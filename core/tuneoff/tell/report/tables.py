@@ -18,9 +18,12 @@ from tuneoff.base.format import (
     ESTIMATED,
     MISSING,
     counted,
+    counted_range,
+    duration_range,
     duration_text,
     figure,
     folded,
+    listed,
     number,
     score,
     seconds,
@@ -29,7 +32,7 @@ from tuneoff.base.format import (
     wrapped,
 )
 from tuneoff.experiment.metric_catalogue import STEPS, Metric, metric
-from tuneoff.experiment.names import platform_text
+from tuneoff.experiment.names import platform_text, training_name
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.choice.choice import (
     ENERGY,
@@ -67,7 +70,7 @@ SIGNS = {  # of an outcome on time, and its words
     Outcome.EQUIVALENT: ("=", "as fast, within the margin"),
     Outcome.EQUIVALENT_THOUGH_DIFFERENT: ("≈", "as fast, within the margin, though different"),
     Outcome.UNDECIDED: ("?", Outcome.UNDECIDED.text),
-    Outcome.NOT_JUDGED: ("·", "too few seeds to decide by itself"),
+    Outcome.NOT_JUDGED: ("·", "too few seeds for a verdict"),
 }
 MOST_WARNINGS = 3
 MOST_PARAMETERS = 4  # of the best configuration, where there is a choice to tell too
@@ -197,6 +200,28 @@ def _runs(group: Group) -> str:
     return f"{len(group.done)}/{len(group.runs)}" + (f"\n{group.failed} failed" if group.failed else "")
 
 
+def facts(choice: Choice) -> list[str]:
+    """Return what was run, in a few words each."""
+    answers, results = choice.answers, choice.answers.results
+    planned = [run for run in results.planned if run.skip_reason is None]
+    rows = choice.settings[0].rows if choice.settings else ()
+    lengths = [column.trial_seconds for row in rows for column in row.columns.values() if column.trial_seconds is not None]
+    tasks = {scope.task for scope in answers.scopes if scope.task}
+    trials = counted_range((run.spec.experiment.budget.trials for run in planned), "trial")
+    days = sorted(record.started_at[:10] for record in results.selected.values() if record.started_at)
+    texts = [
+        listed(dict.fromkeys(training_name(run.spec.experiment.workload, answers.name) for run in planned)),
+        counted(sum(not row.is_floor for row in rows), "framework"),
+        counted(len(tasks), "task") if tasks else "",
+        counted(len({run.spec.seed for run in planned}), "seed"),
+        trials + (f" of {duration_range(lengths)}" if trials and lengths else ""),
+        counted_range((run.spec.experiment.workers.count for run in planned), "worker"),
+        f"{answers.statuses.get('done', 0)} of {counted(len(planned), 'run')} done",
+        *days[:1],
+    ]
+    return list(filter(None, texts))
+
+
 def ending(choice: Choice, width: int | None = None) -> list[str]:
     """Return the lines, none wider than `width`, at most 80 columns where it can be broken, the table at most 88."""
     most = min(width, WIDTH) if width is not None else WIDTH
@@ -213,7 +238,8 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
     below += [f"! and {more} more: {choice.report_command}"] if more > 0 else []
     above = table(choice, min(width, TABLE_WIDTH) if width is not None else TABLE_WIDTH)
     legend = wrapped(_legend(choice.settings[0]), most) if len(above) > 3 else ()  # of several frameworks
-    return [*above, *legend, *([""] if above else []), *wrapped(below, most)]
+    head = wrapped([f"{choice.name}: {', '.join(facts(choice))}"], most) if above else ()
+    return [*head, *above, *legend, *([""] if above else []), *wrapped(below, most)]
 
 
 def table(choice: Choice, width: int) -> list[str]:
@@ -249,7 +275,7 @@ def _legend(setting: Setting) -> Iterator[str]:
         yield f"x: job time over that of {setting.reference_name}, median of the tasks or variants (lowest to highest)."
     elif judged:
         yield f"x: job time over that of {setting.reference_name}, median of the seeds' ratios ({over}){signs}."
-    yield "added: to a trial's training; to a job above no framework (base); reports of a trial x ms each. ~ estimated."
+    yield "added: s/job above the baseline (base); ms/report: reports x ms. ~ estimated."
 
 
 def _lengths(lengths: LengthTable) -> Iterator[str]:

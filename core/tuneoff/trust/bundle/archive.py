@@ -204,7 +204,7 @@ def _unpack_files(tar: tarfile.TarFile, manifest: BundleManifest, folder: Path, 
     listed = {f"{manifest.name}/{file.path}": file for file in manifest.files}
     while (member := tar.next()) is not None:
         if not member.isreg() or member.issparse():
-            raise ResultsError(f"{path} is refused: {member.name[:80]!r} is not a plain file; get it from whom you trust")
+            raise ResultsError(f"{path} is refused: {member.name[:80]!r} is not a plain file; get it from a source you trust")
         file = listed.pop(member.name, None)
         if file is None:
             raise ResultsError(f"{path} was changed: {member.name[:80]!r} is not in its {MANIFEST}, or twice; get it again")

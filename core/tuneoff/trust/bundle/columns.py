@@ -147,7 +147,7 @@ class RunPair:
         """Return the excuse after another seed here, which is the likelier cause; a seed alone excuses nothing."""
         if excuse is None or self.bundle.specification["seed"] == self.here.specification["seed"]:
             return excuse
-        return f"the seed is another one here; besides, {excuse}"
+        return f"the seed differs here; also, {excuse}"
 
     @property
     def lost_epochs_excuse(self) -> str | None:
@@ -165,17 +165,17 @@ class RunPair:
     @property
     def _seeds_excuse(self) -> str | None:
         if self.spec.experiment.budget.wall_clock_seconds is not None:
-            return "the budget is a time, so the clock decides how many trials there are"
+            return "the budget is a time, so the clock decides the number of trials"
         if self.lost_epochs_excuse is not None:
             return self.lost_epochs_excuse
         if self.sampler in LISTED:
             return None
         if self.spec.experiment.workers.count > 1:
-            return f"with {self.spec.experiment.workers.count} workers their timing decides which one asks next"
+            return f"with {self.spec.experiment.workers.count} workers timing decides which one asks next"
         if self.sampler in INDEPENDENT:
             return None
         if self.spec.experiment.pruner.name not in NOT_ADAPTIVE:
-            return "sampler and pruner follow values, and when a stop arrives is a matter of timing"
+            return "sampler and pruner follow values, and the moment of a stop depends on timing"
         return f"sampler {self.sampler} follows the values, and {'; '.join(self.numerics)}" if self.numerics else None
 
 
@@ -234,7 +234,7 @@ def states(pair: RunPair) -> Iterator[ReproducedColumn]:
     if pair.spec.experiment.pruner.name not in NOT_ADAPTIVE:
         excuse = pair.seeds_excuse or pair.bits_excuse or pair.after_seed("a pruner's decision may depend on timing")
     elif pair.spec.experiment.budget.epochs_total is not None and pair.spec.experiment.workers.count > 1:
-        excuse = pair.after_seed("with several workers their timing decides who gets the last epochs")
+        excuse = pair.after_seed("with several workers timing decides which one gets the last epochs")
     elif pair.lost_epochs_excuse is not None:
         excuse = pair.after_seed(pair.lost_epochs_excuse)
     elif pair.spec.experiment.budget.wall_clock_seconds is not None:
@@ -339,18 +339,18 @@ def _quality(theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) 
     n, k = len(theirs), len(ours)
     seeds = counted(n, "seed")
     if n < LEAST_TO_DIFFER:
-        why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} tell no spread (it takes 3)"
+        why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} show no spread (3 are needed)"
         return ReproductionAnswer.INCONCLUSIVE, why
     spread, centre = statistics.stdev(theirs), statistics.fmean(theirs)
     if n < LEAST_TO_AGREE and spread <= ROUNDING * max(map(abs, theirs)):
-        why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few to tell a spread (it takes 5)"
+        why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few for a spread (5 are needed)"
         return ReproductionAnswer.INCONCLUSIVE, why
     half = students_t_quantile(0.975, n - 1) * spread * math.sqrt(1 / n + 1 / k)
     interval = f"[{centre - half:.6g}, {centre + half:.6g}], where 95 % of such runs lie by the bundle's {seeds}"
     if abs(mean - centre) > half:
         return ReproductionAnswer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
     if n < LEAST_TO_AGREE:
-        return ReproductionAnswer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (it takes 5)"
+        return ReproductionAnswer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (5 are needed)"
     return ReproductionAnswer.REPRODUCED, f"{mean:.6g} here is in {interval}"
 
 
@@ -371,11 +371,11 @@ def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
 def _paired(values: Sequence[tuple[float, float]]) -> tuple[ReproductionAnswer, str]:
     n = len(values)
     if n < 2:
-        return ReproductionAnswer.INCONCLUSIVE, "one configuration tells no spread"
+        return ReproductionAnswer.INCONCLUSIVE, "one configuration has no spread"
     gaps = [ours - theirs for theirs, ours in values]
     scale = max(abs(value) for pair in values for value in pair)
     if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
-        why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few to tell a spread (it takes {LEAST_TO_AGREE})"
+        why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few for a spread ({LEAST_TO_AGREE} are needed)"
         return ReproductionAnswer.INCONCLUSIVE, why
     mean, half = statistics.fmean(gaps), students_t_quantile(0.975, n - 1) * statistics.stdev(gaps) / math.sqrt(n)
     margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])

@@ -125,7 +125,7 @@ def _reasons(spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
         "configurations": experiment.configurations,
     }
     for name, value in values.items():
-        yield from (f"`{name}` of a bundle may have numbers and words, but has {_shown(odd)}" for odd in _odd(value))
+        yield from (f"`{name}` of a bundle may have only numbers and words, but has {_shown(odd)}" for odd in _odd(value))
 
 
 def _choices(dimension: object) -> tuple[Any, ...]:

@@ -101,7 +101,7 @@ def decode(content: bytes, source: str) -> BundleManifest:
         raise ResultsError(f"{source} is damaged: {MANIFEST}: {error}; get it again") from error
     wrong = next(wrong_files(manifest.files), None)
     if wrong is not None:
-        raise ResultsError(f"{source} is refused: {MANIFEST}: {wrong}; get it from whom you trust")
+        raise ResultsError(f"{source} is refused: {MANIFEST}: {wrong}; get it from a source you trust")
     return manifest
 
 

@@ -85,7 +85,7 @@ def pack(
     """
     with reading(results) as is_free:
         if not is_free:
-            raise ResultsError(f"{results} is in use by another tuneoff command; bundle it when that has ended")
+            raise ResultsError(f"{results} is in use by another tuneoff command; bundle it after that ends")
         plan = read_plan(results)
         _check_target(target, plan, note)
         problems = [
@@ -162,9 +162,9 @@ def _check_target(target: Path, plan: Plan, note: Note) -> None:
     try:
         earlier = read_manifest(target)
     except ResultsError as error:
-        raise ResultsError(f"{target} is there already, and no bundle that this tuneoff makes; {way_out}") from error
+        raise ResultsError(f"{target} exists and is not a bundle of this tuneoff; {way_out}") from error
     if earlier.plan_id != plan.plan_id:
-        raise ResultsError(f"{target} is there already, a bundle of other results ({earlier.name}); {way_out}")
+        raise ResultsError(f"{target} exists: a bundle of other results ({earlier.name}); {way_out}")
     note(f"{target} is an earlier bundle of the same plan, and is replaced")
 
 
@@ -196,7 +196,7 @@ def check_no_secrets(contents: Mapping[str, Content], environment: Mapping[str, 
             if _PASSWORD.search(piece):
                 held.append("an address with a password")
             if held:
-                raise ResultsError(f"{path} holds {held[0]}; a bundle is for others: remove it from the experiment and run again")
+                raise ResultsError(f"{path} holds {held[0]}; a bundle is shared: remove it from the experiment and run again")
 
 
 def _pieces(content: Content) -> Iterator[bytes]:
@@ -347,7 +347,7 @@ def tells_of(plan: Plan, records: Sequence[RunRecord]) -> list[str]:
         f"paths: {_listed(sorted(paths))}",
         f"repository of the workload: {_listed(sorted(remotes))}",
         f"addresses: {_listed(sorted(addresses))}",
-        "environment variables: the numbers of threads alone",
+        "environment variables: only the numbers of threads",
     ]
 
 

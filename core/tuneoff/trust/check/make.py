@@ -206,12 +206,12 @@ def _make_all(
     ]
     is_hopeless = len(fruitless) == HOPELESS_RUNS
     if is_hopeless:
-        tell(f"the first {HOPELESS_RUNS} runs came to no trial; no other run is made")
+        tell(f"the first {HOPELESS_RUNS} runs had no trial; no further run is made")
     else:
         make([run for run in runs if not run.is_alone and run.name not in ended])
     for run in runs:
         if is_hopeless and run.name not in ended:
-            ended[run.name] = not_tested(f"not made: the first {HOPELESS_RUNS} runs came to no trial")
+            ended[run.name] = not_tested(f"not made: the first {HOPELESS_RUNS} runs had no trial")
         elif run.is_alone:
             ended[run.name] = _make(subject, run, folder, interrupt, announce)
             tell_of(run.name)
@@ -269,7 +269,7 @@ def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: A
 
 
 def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:
-    """Return that a run into which no failure was planted came to no trial, or to none of what its script asked for.
+    """Return that a run into which no failure was planted had no trial, or none of what its script asked for.
 
     What it cannot show is not a pass.
     """
@@ -278,7 +278,7 @@ def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:
         return out_of_reach("trials run on another machine, and sampler 'fixed' is not offered: no fault can be planted")
     if record is None or planned.plant is not None or any(trial.used_ticket for trial in record.trials):
         return None
-    return not_tested(f"run {planned.name} came to no trial; it is {record.status}: {record.reason}")
+    return not_tested(f"run {planned.name} had no trial; it is {record.status}: {record.reason}")
 
 
 def check_adapter(

@@ -102,7 +102,7 @@ def _after(trial: Trial, before: AttemptHistory, attempt: AttemptHistory) -> Ite
         text = f"attempt {before.number} of trial {trial.name} failed by its workload's doing, and was tried again"
         yield Breach("retried-own-failure", text, seen, begun)
     elif before.end is None:
-        text = f"attempt {attempt.number} of trial {trial.name} was begun, though nobody saw the end of attempt {before.number}"
+        text = f"attempt {attempt.number} of trial {trial.name} was begun, though no event ends attempt {before.number}"
         yield Breach("retried-without-end", text, seen, begun)
 
 
@@ -111,7 +111,7 @@ def _open(name: str, attempt: AttemptHistory, seen: list[Moment], planned: int) 
     if not attempt.trainings:
         yield Breach("lost", f"{name} was handed out, but neither started nor failed, and the run is done", seen)
     elif attempt.trainings[-1].epochs < planned:
-        yield Breach("no-end", f"{name} was started, but nobody saw its end, and the run is done", seen)
+        yield Breach("no-end", f"{name} was started, but has no end, and the run is done", seen)
 
 
 def _of_training(name: str, attempt: AttemptHistory, training: Training, planned: int) -> Iterator[Breach]:

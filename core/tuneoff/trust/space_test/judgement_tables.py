@@ -75,7 +75,7 @@ def _lines(target: SpaceTarget, judgement: SpaceJudgement | None) -> Iterator[st
         limit = f"the first to be rejected is one of {FALSE_DISCOVERY_RATE / len(values):.2g} or less"
         if any(judgement.rejected(test) for test in judgement.tests):
             limit = f"those up to {judgement.threshold:.2g} are rejected"
-        least = f", the least {min(values):.2g}; {limit}"
+        least = f", the smallest {min(values):.2g}; {limit}"
     yield one_line(f"{target.title}: {word}{emulated}: {judgement.draws} configurations ({seeds}), {len(values)} p-values{least}")
     yield from (f"  {one_line(f'{finding.id}: {finding.text}')}" for finding in judgement.findings)
     yield from (f"  {one_line(f'note: {note}')}" for note in (*judgement.notes, target.unprobed) if note)

@@ -100,7 +100,7 @@ def _end(folder: Path, content: bytes, outcome: VerifiedExecution) -> ExecutionE
     try:
         end = read_end(folder, content)
         if value != json.loads(msgspec.json.encode(end)):
-            outcome.add("schema", END, "is not as tuneoff writes it: keys are missing, or there are some that nobody reads")
+            outcome.add("schema", END, "is not as tuneoff writes it: keys are missing or unknown")
         return end
     except ResultsError as error:
         outcome.add("schema", END, str(error).replace(f"{folder / END} ", ""))

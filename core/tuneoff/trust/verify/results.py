@@ -198,7 +198,7 @@ def _folders(path: Path, results: Path, plan: PlanFindings) -> list[Path]:
         with pinned(path) as folder:
             names = {name: is_utf8(name) and stat.S_ISDIR(os.lstat(folder / name).st_mode) for name in sorted(os.listdir(folder))}
         for name, is_ours in names.items():
-            text = "is not a folder, as all are here" if is_utf8(name) else "is named otherwise than in UTF-8"
+            text = "is not a folder" if is_utf8(name) else "is not named in UTF-8"
             if not is_ours:
                 plan.add("file", "", text, where=(path / name).relative_to(results).as_posix())
         return [path / name for name, is_ours in names.items() if is_ours]

@@ -219,7 +219,7 @@ def _is_number(text: str) -> bool:
 
 @check(
     "epochs.planned",
-    reason="a trial is to get to its end as often as the budget plans, not only at first",
+    reason="every trial must reach its end, not only the first",
     way_out="train through `budget.epochs_per_trial`, or end the training by itself: tuneoff explain docs/workloads.md",
     reads=(ALL,),
 )
@@ -235,7 +235,7 @@ def _planned(evidence: WorkloadEvidence) -> Finding:
 
 @check(
     "seeds.repeat",
-    reason="the same configuration and seed are to give the same values in each framework",
+    reason="the same configuration and seed must give the same values in each framework",
     way_out="seed every generator with `seed` (a class: `seeds.split`, `seeds.trial`), and give no times as metrics",
     reads=(ALL,),
 )
@@ -246,7 +246,7 @@ def _repeats(evidence: WorkloadEvidence) -> Finding:
 @check(
     "trials.again",
     reason="a worker trains many trials, one after another, in one process",
-    way_out="do what a process allows once when the module is imported, or ask first whether it was done",
+    way_out="do what a process allows once at import of the module, or check first whether it is done",
     reads=(ONCE,),
 )
 def _again(evidence: WorkloadEvidence) -> Finding:
@@ -256,7 +256,7 @@ def _again(evidence: WorkloadEvidence) -> Finding:
 @check(
     "trials.isolated",
     reason="a trial's values must not depend on the trials before it in its process",
-    way_out="keep nothing in modules and classes; make all anew in each trial (in a class: in `load`)",
+    way_out="keep no state in modules and classes; create it in each trial (in a class: in `load`)",
     reads=(ALL,),
 )
 def _isolated(evidence: WorkloadEvidence) -> Finding:
@@ -300,16 +300,14 @@ def _changed(trained: Mapping[str, str], from_state: Mapping[str, str]) -> Itera
 
 @check(
     "threads.limited",
-    reason="trials run side by side: one that takes the others' processors slows them, not equally for all frameworks",
+    reason="trials run side by side: one that takes more processors slows the others, not equally for all frameworks",
     way_out="limit your library's threads in `limit_threads`",
     reads=(ALL,),
 )
 def _threads(evidence: WorkloadEvidence) -> Finding:
     used = [training for training in evidence.trainings.values() if training["seconds"] >= SHORTEST]
     if not used:
-        return out_of_reach(
-            f"trainings took less than {SHORTEST:g} s, which tells nothing of processors; train on more data to see"
-        )
+        return out_of_reach(f"trainings took less than {SHORTEST:g} s, too short to count processors; train on more data")
     if (os.cpu_count() or 1) <= evidence.threads:
         return out_of_reach(f"a trial may have {evidence.threads} threads, and this machine has no more processors")
     most = max(training["cpu_seconds"] / training["seconds"] for training in used)
@@ -324,7 +322,7 @@ def _threads(evidence: WorkloadEvidence) -> Finding:
 
 @check(
     "left.processes",
-    reason="what a trial leaves running disturbs those after it",
+    reason="leftover processes disturb later trials",
     way_out="end them in `finally` (in a class: in `close`)",
     reads=(ALL,),
 )
@@ -334,7 +332,7 @@ def _processes(evidence: WorkloadEvidence) -> Finding:
 
 @check(
     "left.files",
-    reason="what a trial writes where it was called is its neighbour's too, who runs beside it",
+    reason="trials share the current folder, and others run at the same time",
     way_out="write to a `tempfile.TemporaryDirectory()` that ends with the trial",
     reads=(ALL,),
 )
@@ -348,7 +346,7 @@ def _left_files(evidence: WorkloadEvidence) -> Finding:
 
 @check(
     "splits.disjoint",
-    reason="a test on cases of the training or of the selection is too good",
+    reason="a test on cases of training or validation is optimistic",
     way_out="take the test cases away before you split off validation",
     reads=(ALL,),
 )

@@ -37,7 +37,7 @@ def _among(run: FinishedRun) -> Iterator[str]:
     if best is None or best.trial is None:
         yield f"{run.name}: no trial was named, though {len(run.record.trials)} ran"
     elif _named(run) is None:
-        yield f"{run.name}: {best.trial!r} was named, which is none of the run's trials"
+        yield f"{run.name}: {best.trial!r} was named, which is not a trial of the run"
 
 
 def _values(run: FinishedRun) -> list[float]:
@@ -96,7 +96,7 @@ def _is_best(evidence: AdapterEvidence) -> Finding:
 @check(
     "best.direction",
     rule="under `min` and under `max`: the best is named, not the worst",
-    reason="a framework that maximizes a loss looks bad for no reason of its own",
+    reason="a framework told to maximize a loss looks bad through no fault of its own",
     way_out="give the framework objective.mode, and compare by objective.is_better",
     reads=BOTH,
 )
@@ -110,7 +110,7 @@ def _direction(evidence: AdapterEvidence) -> Finding:
 @check(
     "best.ties",
     rule="of equal best values one is named",
-    reason="equal values may not lead to a third trial",
+    reason="equal values must not lead to a third trial",
     way_out="keep the first of equal values; do not rely on sorting what cannot be compared",
     reads=(ODD,),
 )
@@ -129,7 +129,7 @@ def _ties(evidence: AdapterEvidence) -> Finding:
     "best.nan",
     rule="a trial without a finite value is never named, and does not hide the best one",
     reason="every comparison with NaN is false, so a careless maximum keeps it",
-    way_out="tell the framework of a trial without a finite value as failed, and never compare with its value",
+    way_out="report a trial without a finite value to the framework as failed, and never compare its value",
     reads=(ODD, "faulty"),
 )
 def _nan(run: FinishedRun) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _value(evidence: AdapterEvidence) -> Finding:
 @run_check(
     "best.by-framework",
     rule="the framework names the best trial itself: it has metrics of completed trials",
-    reason="a framework without metrics searches blindly, which the best trial that core takes in its place hides",
+    reason="a framework without metrics searches blindly; the best trial that core then takes hides it",
     way_out="give each epoch's objective where the framework looks for it; for Katib's collector: in the file that it reads",
     reads=BOTH,
 )
@@ -206,7 +206,7 @@ def _best_tested(run: FinishedRun) -> Iterator[str]:
 @check(
     "test.split-unseen",
     rule="no trial reads the test split",
-    reason="a choice that knew the test split has no test",
+    reason="a choice that saw the test split is untested",
     way_out="let trials train and validate only; run_trial does",
     reads=READ,
     needs_all=False,

@@ -19,7 +19,7 @@ LATE_EPOCHS = 1  # that may end between the decision of a coordinator that polls
 @run_check(
     "budget.trials",
     rule="exactly budget.trials trials: none refused, none missing",
-    reason="a framework that runs one trial more had one chance more",
+    reason="one trial more is one chance more",
     way_out="propose budget.trials configurations, and set the framework's own bound to that number",
     reads=READ,
 )
@@ -69,7 +69,7 @@ def _early_ends(run: FinishedRun) -> Iterator[str]:
 @check(
     "budget.wall-clock",
     rule="nothing is proposed once the time is over",
-    reason="a framework that goes on after the time is over is asked for nothing that counts",
+    reason="trials after the time is over do not count",
     way_out="propose no trial once TrialBudget(context.trial_context).is_used_up()",
     reads=("wall-clock",),
     has_time_limit=True,

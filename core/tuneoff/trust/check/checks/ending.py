@@ -57,7 +57,7 @@ def _keeps(run: FinishedRun) -> Iterator[str]:
 
 @run_check(
     "interruption.charged-to-user",
-    rule="what it ended is cancelled and nobody else is charged",
+    rule="trials that it ended are cancelled and charged to no one else",
     reason="what the user ended is not a failure of the framework",
     way_out="write no trial_ended and no worker_died of your own for trials that end because the run does",
     reads=(RUN,),
@@ -101,21 +101,21 @@ CHECKS = (
         "processes",
         "process",
         "no process outlives the run",
-        "a process that is left takes its share of the next run's processors",
+        "a leftover process takes processors from the next run",
         "end what deploy and later steps started, in undeploy",
     ),
     _left(
         "ports",
         "port",
         "no port stays open",
-        "a port that stays open is the next run's collision",
+        "an open port collides with the next run",
         "close servers in undeploy, and end their processes",
     ),
     _left(
         "shared-memory",
         "shared memory",
         "nothing in /dev/shm",
-        "shared memory is gone only when somebody removes it",
+        "shared memory stays until it is removed",
         "unlink it in undeploy",
     ),
     _left(

@@ -71,8 +71,8 @@ def _recorded(run: FinishedRun) -> Iterator[str]:
 
 @run_check(
     "failures.others-intact",
-    rule="the trials beside failed ones complete, and the run is done",
-    reason="one bad configuration may not cost the others their results",
+    rule="the other trials complete, and the run is done",
+    reason="one bad configuration must not cost the others their results",
     way_out="let the framework go on after a failed trial, and replace a process that died",
     reads=(FAULTY,),
     has_time_limit=True,
@@ -80,7 +80,7 @@ def _recorded(run: FinishedRun) -> Iterator[str]:
 def _intact(run: FinishedRun) -> Iterator[str]:
     for trial in trials_by_act(run).get("sound", ()):
         if trial.state != "completed":
-            yield f"trial {trial.trial} beside the faulty ones is {trial.state}: {trial.cause}"
+            yield f"trial {trial.trial}, not a faulty one, is {trial.state}: {trial.cause}"
     if run.record.status != "done":
         yield f"the run is {run.record.status}: {run.record.reason}"
 
@@ -115,7 +115,7 @@ def _infrastructure(evidence: AdapterEvidence) -> Finding:
 @run_check(
     "retries.at-most",
     rule="never more often than failures.retries",
-    reason="a trial that is tried for ever holds up the run",
+    reason="endless retries block the run",
     way_out="ask Retries.may_retry once per death, and switch the framework's own retries off",
     reads=(RETRIED, FAULTY),
 )
@@ -129,7 +129,7 @@ def _at_most(run: FinishedRun) -> Iterator[str]:
 @check(
     "retries.workload-never",
     rule="what the workload raises is not tried again",
-    reason="what the workload raises it raises again",
+    reason="the workload would raise it again",
     way_out="retry deaths of processes alone, not outcomes",
     reads=(RETRIED,),
 )
@@ -159,7 +159,7 @@ def _judged(evidence: AdapterEvidence, problems: Iterator[str]) -> Finding:
 @check(
     "process.fresh",
     rule="each trial finds arguments, folder, umask, signal handlers, locale, start method and environment as the first one did",
-    reason="what one training changes of its process may not change the next one, in no framework",
+    reason="what one training changes of its process may not change the next one, in any framework",
     way_out="run each trial by run_trial, in the main thread of its process",
     reads=(RUN,),
 )
@@ -176,7 +176,7 @@ def _fresh(evidence: AdapterEvidence) -> Finding:
 @check(
     "process.children",
     rule="a training may start processes",
-    reason="a DataLoader with workers, and every Pool, is such a training",
+    reason="a DataLoader with workers and every Pool do",
     way_out="let no process that runs trials be a daemon of multiprocessing",
     reads=(RUN,),
 )
@@ -188,7 +188,7 @@ def _children(evidence: AdapterEvidence) -> Finding:
 @check(
     "configurations.own",
     rule="a training that changes its configuration changes no other one",
-    reason="a list that grows from trial to trial is another search",
+    reason="a list that grows from trial to trial changes the search",
     way_out="hand each trial a copy, and run it by run_trial, which makes one",
     reads=(RUN,),
 )
@@ -251,8 +251,8 @@ def _no_number(run: FinishedRun) -> Iterator[str]:
 
 @check(
     "records.any-output",
-    rule="whatever a training prints, all its epochs are in the record, and nothing else is",
-    reason="a progress bar or a line like an event may neither hide a result nor make one",
+    rule="all epochs of a training are in the record, and nothing else, no matter what it prints",
+    reason="a progress bar or a line like an event must not hide or fake a result",
     way_out="take events from the files that run_trial writes, never from what a trial printed",
     reads=(RUN,),
 )

@@ -20,7 +20,7 @@ BROKEN = {"missing_lines", "orphan_events", "foreign_events", "unreadable_event"
 @check(
     "records.schema",
     rule="every event and the record can be read back by their schemas",
-    reason="what cannot be read back is not a result",
+    reason="an unreadable record is not a result",
     way_out="write events only by context.events and trial_process(...).events; their types: tuneoff explain events",
     reads=READ,
     needs_all=False,
@@ -72,13 +72,13 @@ def _ended(run: FinishedRun) -> Iterator[str]:
             yield f"{run.name}: trial {trial.trial} was submitted, but never started ({trial.state}: {trial.cause})"
         for attempt in trial.attempts:
             if attempt.ended_by == "derivation":
-                yield f"{run.name}: nobody wrote the end of attempt {attempt.attempt} of trial {trial.trial}"
+                yield f"{run.name}: no process wrote the end of attempt {attempt.attempt} of trial {trial.trial}"
 
 
 @run_check(
     "trials.once",
     rule="no trial is trained twice, in two places, or after its end",
-    reason="a trial that ran twice, or never, is time and a result that nobody asked for",
+    reason="a trial that ran twice, or never, falsifies times and results",
     way_out="`tuneoff verify` draws the events; give a trial to one process, and begin it again only as its next attempt",
     reads=READ,
     needs_all=False,

@@ -29,8 +29,8 @@ def _refuses(family: str) -> Callable[[AdapterEvidence], Finding]:
 @check(
     "refusal.undeclared",
     rule="samplers, pruners, platforms and retries that are not declared are refused",
-    reason="what a framework cannot do has to be said, not replaced without a word",
-    way_out="list in the capabilities what is offered, with what stands against the rest; refuse none of it in refuse",
+    reason="a framework's limits must be reported, not replaced silently",
+    way_out="list in the capabilities what is offered, and why the rest is not; accept all of it in refuse",
     reads=(REFUSALS,),
 )
 def _as_declared(evidence: AdapterEvidence) -> Finding:
@@ -49,7 +49,7 @@ def _as_declared(evidence: AdapterEvidence) -> Finding:
 @check(
     "refusal.starts-nothing",
     rule="to plan and to refuse imports no framework and starts nothing",
-    reason="a plan is made on machines that have no framework, and may cost nothing",
+    reason="plans are made on machines without frameworks, and must cost nothing",
     way_out="import the framework in deploy, not with the adapter's module nor in refuse",
     reads=(REFUSALS,),
 )
@@ -66,7 +66,7 @@ CHECKS = (
     Check(
         id="refusal.adapter-options",
         rule="an option that the adapter does not have is refused",
-        reason="an option that is misspelt and ignored is a comparison of something else",
+        reason="a misspelt option that is ignored makes another comparison",
         way_out="check every name, type and range of spec.options in refuse",
         reads=(REFUSALS,),
         judge=_refuses("adapter-options"),
@@ -74,7 +74,7 @@ CHECKS = (
     Check(
         id="refusal.sampler-options",
         rule="an option that the sampler does not have is refused",
-        reason="a sampler whose options are ignored is another sampler",
+        reason="a sampler that ignores its options is another sampler",
         way_out="call sampler_refusal in refuse, and declare the options in the offers",
         reads=(REFUSALS,),
         judge=_refuses("sampler-options"),

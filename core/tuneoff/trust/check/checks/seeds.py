@@ -25,8 +25,8 @@ ALONE, TOGETHER = repetitions(1), repetitions(2)
 
 @check(
     "seeds.repeat",
-    rule="one worker, one seed: the same configurations; the class of determinism is established and told",
-    reason="its class of determinism decides whether pairing by seed buys anything",
+    rule="one worker, one seed: the same configurations; the class of determinism is determined and reported",
+    reason="its class of determinism decides whether pairing by seed helps",
     way_out="seed the sampler with spec.sampler_seed, and whatever else the framework draws from",
     reads=(*ALONE, *TOGETHER),
 )
@@ -61,8 +61,8 @@ def _differ(evidence: AdapterEvidence) -> Finding:
 @check(
     "seeds.trial-values",
     rule="the same configuration and seed give the same values in every run",
-    reason="the same configuration has to be worth the same in every framework, order and attempt",
-    way_out="leave the seeds of trials to run_trial, with the trial context as core made it",
+    reason="a configuration must have the same value in every framework, order and attempt",
+    way_out="leave the seeds of trials to run_trial, with core's trial context unchanged",
     reads=(*ALONE, *TOGETHER),
 )
 def _trial_values(evidence: AdapterEvidence) -> Finding:
@@ -125,7 +125,7 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
     p = least_p(records[0].run_spec().experiment.search_space, *alone)
     if p < ALARM:
         return Determinism(name="none", text=f"none (with load the distribution is another, p = {p:.1g})")
-    return Determinism(name="D2", text=f"D2 (other configurations; least p of their distributions {p:.2g})")
+    return Determinism(name="D2", text=f"D2 (other configurations; smallest p of their distributions {p:.2g})")
 
 
 def _distinct(records: Iterable[RunRecord]) -> dict[str, Mapping[str, Any]]:

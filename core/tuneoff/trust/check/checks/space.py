@@ -38,7 +38,7 @@ def _listed(evidence: AdapterEvidence) -> Finding:
         )
         foreign, missing = (submitted - listed).total(), (listed - submitted).total()
         if foreign:
-            problems.append(f"{run.name}: {foreign} configurations were submitted that were not given, or once more than given")
+            problems.append(f"{run.name}: {foreign} submitted configurations were not given, or not so often")
         if missing:
             problems.append(f"{run.name}: {missing} of {listed.total()} given configurations were not submitted")
     return judged(problems)
@@ -47,8 +47,8 @@ def _listed(evidence: AdapterEvidence) -> Finding:
 @run_check(
     "configurations.received",
     rule="what a trial trains is what was submitted",
-    reason="what is trained has to be what the sampler believes to be trained",
-    way_out="hand the very configuration over that was submitted; SpaceTranslation keeps it exact in both directions",
+    reason="the sampler must learn from what is trained",
+    way_out="hand over exactly the submitted configuration; SpaceTranslation is exact in both directions",
     reads=(*FIXED, *RANDOM),
 )
 def _received(run: FinishedRun) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _outside(space: SearchSpace, configuration: Mapping[str, Any]) -> Iterator[s
 @check(
     "space.bounds-reached",
     rule="both ends of each narrow dimension are drawn",
-    reason="an exclusive upper bound hides a value from one framework alone",
+    reason="an exclusive upper bound hides a value from one framework only",
     way_out="core's bounds are inclusive: add the step where the framework's upper bound is exclusive",
     reads=(RANDOM[0], DRAWS),
 )
@@ -106,8 +106,8 @@ def _bounds(evidence: AdapterEvidence) -> Finding:
 
 @check(
     "space.ends-not-starved",
-    rule="the ends of narrow dimensions come as often as core's space says",
-    reason="a rounded uniform gives its ends half of their share",
+    rule="the ends of narrow dimensions are as frequent as core's space says",
+    reason="a rounded uniform draws its ends half as often",
     way_out="draw an index, or a uniform number in [0, 1), and let core map it; tuneoff check --space tests it closely",
     reads=(RANDOM[0], DRAWS),
 )

@@ -57,7 +57,7 @@ def _succeed(run: FinishedRun) -> Iterator[str]:
 @run_check(
     "steps.trials-inside",
     rule="trials begin after setup was entered and have ended when run_trials returns; JCT has no hole",
-    reason="work of trials outside their step would be timed as something else",
+    reason="trial work outside its step is timed as something else",
     way_out="submit nothing before setup, and return from run_trials when the last trial has ended",
     reads=(*HONEST, "scripted"),
     needs_all=False,
@@ -66,7 +66,7 @@ def _inside(run: FinishedRun) -> Iterator[str]:
     record = run.record
     setup, trials = record.step("setup"), record.step("trial")
     if setup is None or trials is None or trials.ended_ns is None:
-        yield f"{run.name}: step {'setup' if setup is None else 'trial'} did not come to its end"
+        yield f"{run.name}: step {'setup' if setup is None else 'trial'} did not end"
         return
     uncertain = record.clock_uncertainty_ns
     for trial in record.trials:
@@ -87,9 +87,9 @@ def _ms(nanoseconds: int) -> str:
 
 @check(
     "steps.failure-surfaces",
-    rule="what goes wrong inside run_trials (context.submitted raises) fails the step, is not swallowed",
-    reason="a failure that is swallowed becomes a result that looks sound",
-    way_out="catch only what you can name, and let the rest leave run_trials",
+    rule="a failure inside run_trials (context.submitted raises) fails the step and is not swallowed",
+    reason="a swallowed failure becomes a result that looks sound",
+    way_out="catch only exceptions that you can name; let the others leave run_trials",
     reads=("failed-trial",),
 )
 def _surfaces(evidence: AdapterEvidence) -> Finding:
@@ -98,7 +98,7 @@ def _surfaces(evidence: AdapterEvidence) -> Finding:
     if step is None or not (run.folder / RAISED).exists():
         return not_tested("run_trials was not entered, or ended before a failure could be planted in it")
     if step.error is None:
-        return judged(["run_trials returned as if nothing had happened, though a failure was raised inside it"])
+        return judged(["run_trials returned normally, though a failure was raised inside it"])
     return judged([] if run.record.status == "failed" else [f"run_trials failed, but the run is {run.record.status}"])
 
 
@@ -107,9 +107,9 @@ CHECKS = (_order, _succeed, _inside, _surfaces)
 
 @check(
     "undeploy.after-failure",
-    rule="after a failure in each step undeploy runs to its end, and more is not left than else",
+    rule="after a failure in each step undeploy runs to its end and leaves no more than usual",
     reason="what a failed run leaves disturbs the next one",
-    way_out="write down what is started before it is started, and let undeploy remove whatever of it is there",
+    way_out="record what is started before it starts, and let undeploy remove what exists of it",
     reads=(BASE, *FAILED),
     has_time_limit=True,
 )
@@ -120,7 +120,7 @@ def _after_failure(evidence: AdapterEvidence) -> Finding:
 
 def _problems(run: FinishedRun, usual: set[Kind]) -> Iterator[str]:
     if not _ended(run):
-        yield f"{run.name}: undeploy did not come to its end"
+        yield f"{run.name}: undeploy did not end"
     yield from _errors(run)
     yield from (
         f"{run.name}: left a {leftover.kind}: {leftover.text}" for leftover in run.leftovers if leftover.kind not in usual
@@ -141,21 +141,21 @@ def _errors(run: FinishedRun) -> Iterator[str]:
 @run_check(
     "undeploy.twice",
     rule="a second call on the same instance does nothing and does not fail",
-    reason="core calls undeploy again when it cannot know how far the first call came",
+    reason="core calls undeploy again when the progress of the first call is unknown",
     way_out="forget what has been removed, and remove nothing twice",
     reads=("undeployed-twice",),
     has_time_limit=True,
 )
 def _twice(run: FinishedRun) -> Iterator[str]:
     if not _ended(run):
-        yield "called a second time, undeploy did not come to its end"
+        yield "called a second time, undeploy did not end"
     yield from _errors(run)
 
 
 @check(
     "undeploy.fresh-process",
-    rule="works on an instance that did nothing else, after the coordinator was killed",
-    reason="after a killed coordinator an instance that did nothing else has to remove everything",
+    rule="works on a fresh instance, after the coordinator was killed",
+    reason="after a killed coordinator a fresh instance must remove everything",
     way_out="let undeploy rely on nothing but the context and the files of the run",
     reads=(BASE, "coordinator-killed"),
     has_time_limit=True,
@@ -171,8 +171,8 @@ def _fresh(evidence: AdapterEvidence) -> Finding:
 @run_check(
     "undeploy.in-time",
     rule="ends within its limit, also after Ctrl-C",
-    reason="a run that hangs at its end holds up the whole matrix",
-    way_out="give every wait in undeploy a limit: self.undeploy_seconds is all it may take",
+    reason="a run that hangs at its end blocks the whole matrix",
+    way_out="limit every wait in undeploy: self.undeploy_seconds in all",
     reads=(BASE, "interrupted"),
     has_time_limit=True,
 )

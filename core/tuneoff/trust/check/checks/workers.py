@@ -20,7 +20,7 @@ LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words o
 @run_check(
     "workers.at-most",
     rule="never more than workers.count trials at once",
-    reason="one trial more at a time is more computing power",
+    reason="one more trial at a time is more computing power",
     way_out="hand over at most workers.count trials that have not ended",
     reads=READ,
     needs_all=False,
@@ -38,7 +38,7 @@ def _at_most(run: FinishedRun) -> Iterator[str]:
 @check(
     "workers.all-used",
     rule="and that many where there is work",
-    reason="a worker that stands idle is the framework's loss, if it is not the adapter's",
+    reason="an idle worker is a loss of the framework, or of the adapter",
     way_out="tell the framework its parallelism: workers.count",
     reads=WORKING,
     needs_all=False,
@@ -64,7 +64,7 @@ def _all_used(evidence: AdapterEvidence) -> Finding:
 
 @check(
     "threads.per-trial",
-    rule="a trial computes in one thread, and is told so by every library's variable",
+    rule="a trial computes in one thread, as every library's variable says",
     reason="equal compute per trial is what makes their times comparable",
     way_out="leave the thread variables and the trial context as core set them, and start no computing thread of your own",
     reads=("honest-max",),
@@ -97,8 +97,8 @@ def _threads(evidence: AdapterEvidence) -> Finding:
 @run_check(
     "limits.time",
     rule="a silent trial and one that is too slow are ended as timed out",
-    reason="a trial that hangs may not hang the run",
-    way_out="let the supervisor kill it and take its death as an answer; keep limits yourself where it sees no process",
+    reason="a trial that hangs must not hang the run",
+    way_out="let the supervisor kill it and accept its death; enforce limits yourself where it sees no process",
     reads=("faulty",),
     has_time_limit=True,
 )
@@ -120,7 +120,7 @@ def _time(run: FinishedRun) -> Iterator[str]:
 @check(
     "limits.memory",
     rule="one that takes too much memory is ended, with and without control groups",
-    reason="a trial that takes the machine's memory takes it from the others",
+    reason="a trial that exhausts memory takes it from the others",
     way_out="run trials in processes that run_trial can put into a control group, or declare your own memory_limiter",
     reads=("faulty", "without-groups"),
     has_time_limit=True,
