@@ -35,7 +35,7 @@ def test_a_counter_that_falls_has_started_again_from_0() -> None:
 def test_a_fall_that_is_no_restart_makes_no_energy() -> None:
     found, strange = samples("a/package-0", [(0, 1_000_000.0), (15, 999_990.0), (30, 1_000_290.0)])
     assert [sample.joules for sample in found] == [0.0, 0.0, 300.0]  # not a million
-    assert "no restart" in strange[0]
+    assert "without a restart" in strange[0]
 
 
 def test_units_become_joules_and_watts() -> None:
