@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
 
 from tuneoff.base.findings import chosen
 from tuneoff.capabilities import Capabilities
-from tuneoff.record.events.schema import Process
+from tuneoff.record.events.schema import Process, Reported
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.contract import AdapterContract
 from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
-from tuneoff.trust.check.planned_runs import planned_runs, repetitions
+from tuneoff.trust.check.planned_runs import EPOCHS, planned_runs, repetitions
 
 ONE_OF_MANY = repetitions(2)[0]  # the one random run that many checks read
 LEFT_OUT = {
@@ -57,3 +58,14 @@ class FewRuns(AdapterContract):
         """Whichever framework started it and however: by pid and start. Its epochs are longer than from look to look."""
         made = evidence.runs["scripted"]
         assert_sampled(read_samples(made.folder), made.of(Process))
+
+    @pytest.mark.parametrize("check", chosen(CHECKS, ["best.value"]), ids=["honest"])  # so that its runs are made
+    def test_the_framework_is_told_of_as_many_epochs_as_were_asked_for(
+        self, check: AdapterCheck, evidence: AdapterEvidence
+    ) -> None:
+        """Only what it needs in one run, every epoch in the other; the check says that its best is the best epoch in both."""
+        needed = {"none": 0, "at_end": 1, "every_epoch": EPOCHS}[evidence.subject.capabilities.reports_with("none")]
+        for name, each in {"honest-max": needed, "honest-min": EPOCHS}.items():
+            made = evidence.runs[name]
+            told = Counter(event.trial for event in made.of(Reported))
+            assert told == Counter({trial.trial: each for trial in made.record.trials if each}), name

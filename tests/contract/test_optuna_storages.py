@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(600)]
 class _OnStorage(AdapterContract):
     adapter = "optuna"
     only: ClassVar[tuple[str, ...]] = (
-        *("budget.trials", "configurations.listed", "best", "stops.obeyed", "failures", "retries.infrastructure"),
-        *("undeploy.fresh-process", "undeploy.twice", "interruption.in-time", "left", "ports"),
+        *("configurations.listed", "best", "stops.obeyed", "failures.recorded", "failures.others-intact"),
+        *("retries.infrastructure", "undeploy.fresh-process", "undeploy.twice", "interruption.in-time", "left", "ports"),
     )
 
     @pytest.fixture(autouse=True, scope="class")

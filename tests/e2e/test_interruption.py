@@ -36,9 +36,10 @@ def command(tmp_path: Path, adapter: str, *more: str) -> list[str]:
     return [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(tmp_path / "results"), *more]
 
 
-@pytest.fixture(params=["serial", "ray-tune"])  # each adapter is interrupted in its contract, once a trial has completed
-def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(command(tmp_path, request.param), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A command before its first trial; each adapter is interrupted in its contract, once a trial has completed."""
+    process = subprocess.Popen(command(tmp_path, "serial"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not list((tmp_path / "results").glob("runs/*/*/events/*")):
         assert time.monotonic() < deadline

@@ -82,11 +82,12 @@ NONE_COMPLETED = "no trial completed: 3 of 3 failed: ValueError: my data is brok
 @pytest.mark.parametrize(
     ("workload", "reason", "adapter"),
     [
-        *(("Train_load", NONE_COMPLETED, adapter) for adapter in ("serial", "ray-tune", "syne-tune", "katib")),
+        *(("Train_load", NONE_COMPLETED, adapter) for adapter in ("serial", "katib")),
         ("Train_test", "could not be tested: ValueError: my data is broken (train.py:{})", "serial"),  # by core, in any run
     ],
 )
 def test_a_fault_of_one_s_own_workload_is_shown_where_one_looks(tmp_path: Path, workload: str, reason: str, adapter: str) -> None:
+    """For Ray and Syne Tune, `test_training_process` looks whether the traceback is in log.txt."""
     answer, execution = run(tmp_path, workload, "--debug", adapter=adapter)
     assert answer.returncode == 1
     assert reason.format(HELPER_LINE) in answer.stderr

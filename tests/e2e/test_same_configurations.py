@@ -27,6 +27,7 @@ def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path, c
     fewer = {
         "configurations": {"sample": TRIALS, "seed": 0},
         "budget": {"trials": TRIALS, "epochs_per_trial": EPOCHS},
+        "workers": {"count": 1, "cpus": 1},  # both in one process where a framework keeps it, each in its own where not
         "warm_up": False,
     }
     file = tmp_path / "fewer.yaml"

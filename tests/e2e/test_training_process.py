@@ -29,6 +29,7 @@ ENDS = {  # state and the beginning of the cause, by what a trial does
     "leave": ("failed", f"{OWN_END}exit code 3 (changing_workload.py:"),
 }
 ENDING = ("terminate", "abort", "leave")  # their process
+BASE_LINE = TRAINING.read_text().splitlines().index('            raise Stop("the end")') + 1
 
 
 @pytest.mark.parametrize("adapter", ["serial", "optuna", "ray-tune", "syne-tune", "katib@emulated"])
@@ -58,6 +59,9 @@ def test_a_training_that_changes_its_process_changes_nothing_for_another_trial(a
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, umask=0o027)
     records = [json.loads(path.read_text()) for path in tmp_path.glob("out/runs/*/*/run.json")]
     assert len(records) == 1, done.stderr
+    if not adapter.startswith("katib"):  # of a pod there is what the training left of its standard error
+        (log,) = tmp_path.glob("out/runs/*/*/log.txt")
+        assert f'{TRAINING.name}", line {BASE_LINE}, in train' in log.read_text(errors="replace")
     trials = {trial["configuration"]["number"]: trial for trial in records[0]["trials"]}
     for number, kind in enumerate(kinds):
         trial, (state, cause) = trials[number], ENDS[kind]
