@@ -93,19 +93,24 @@ def test_sighup_interrupts_a_command_that_does_not_ignore_it_and_no_other(tmp_pa
         assert statuses(folder) == [status]
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])  # what is buffered is written at the interpreter's end, too
 @pytest.mark.parametrize(
     ("arguments", "code"), [(["list", "adapters"], 5), (["watch", "--runs", "nothing"], 5), (["plan", "nothing.yaml"], 2)]
 )
-def test_full_standard_streams_change_no_exit_code(arguments: list[str], code: int) -> None:
+def test_full_standard_streams_change_no_exit_code(arguments: list[str], code: int, unbuffered: str) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "tuneoff", *arguments], stdout=full, stderr=full, check=False)
+        program = [sys.executable, "-m", "tuneoff", *arguments]
+        done = subprocess.run(program, stdout=full, stderr=full, env=environment, check=False)
     assert done.returncode == code
 
 
 def test_a_run_is_done_whose_command_has_full_standard_streams_and_its_code_says_what_could_not_be_written(
     tmp_path: Path,
 ) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command(tmp_path, "--no-report"), stdout=full, stderr=full, check=False, timeout=60)
+        program = command(tmp_path, "--no-report")
+        done = subprocess.run(program, stdout=full, stderr=full, env=environment, check=False, timeout=60)
     assert done.returncode == 5
     assert statuses(tmp_path) == ["done"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import importlib
 import logging
@@ -73,8 +72,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         note("tuneoff: interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):  # ValueError: a test's capture has no descriptor
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush would fail
         return BROKEN_PIPE
     except Exception as error:  # the last resort: a user never sees a traceback
         if debug:
@@ -87,6 +84,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = f"{type(error).__name__}: {error}"
         note(f"tuneoff: a fault of tuneoff itself: {text}; please report it with the traceback in {save_traceback(error)}")
         return INTERNAL
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:  # what it holds is lost; or the interpreter's last flush would fail, and change the exit code to 120
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
@@ -108,8 +111,6 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
         arguments: argparse.Namespace = _parser(commands).parse_args(argv)
     except SystemExit as end:
         code: Any = end.code
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
         return code if isinstance(code, int) else 0
     arguments.argv = list(argv)
     return arguments
