@@ -23,13 +23,14 @@ class Honest(Curve):
     """Trains for a while in one thread, goes on from its state, and tells its cases."""
 
     restores_training = True
+    epoch_seconds: ClassVar[float] = 0.1  # so long that the processors in use can be told
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
         self.random = random.Random(seeds.trial)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
-        until = time.process_time() + 0.1
+        until = time.process_time() + self.epoch_seconds
         while time.process_time() < until:
             pass
         return {**super().train_epoch(epoch), "noise": self.random.random()}
@@ -46,24 +47,28 @@ class Honest(Curve):
         return {"train": range(4), "validation": range(4, 6), "test": range(6, 9)}
 
 
-class Missing(Honest):
+class Brief(Honest):
+    epoch_seconds = 0.0
+
+
+class Missing(Brief):
     def validate(self) -> Mapping[str, float]:
         return {name: float("nan") for name in super().validate()}
 
 
-class Texting(Honest):
+class Texting(Brief):
     def validate(self) -> Mapping[str, Any]:
         return {name: str(value) for name, value in super().validate().items()}
 
 
-class Tiring(Honest):
+class Tiring(Brief):
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         if epoch > 3:
             raise RuntimeError("tired")
         return super().train_epoch(epoch)
 
 
-class StopsAfterFour(Honest):
+class StopsAfterFour(Brief):
     last: ClassVar[int] = 4
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
@@ -80,7 +85,7 @@ class StopsAtOnce(StopsAfterFour):
     last = 0
 
 
-class Unseeded(Honest):
+class Unseeded(Brief):
     restores_training = False
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
@@ -88,7 +93,7 @@ class Unseeded(Honest):
         self.random = random.Random()
 
 
-class EndsElsewhere(Honest):
+class EndsElsewhere(Brief):
     """Ends by itself after other epochs in each process."""
 
     restores_training = False
@@ -105,7 +110,7 @@ class EndsElsewhere(Honest):
         return super().train_epoch(epoch)
 
 
-class OnlyOnce(Honest):
+class OnlyOnce(Brief):
     """Does what a process allows once."""
 
     has_begun: ClassVar[bool] = False
@@ -131,19 +136,19 @@ class Careless(Honest):
             own.clear()
 
 
-class Exiting(Honest):
+class Exiting(Brief):
     def validate(self) -> Mapping[str, float]:
         raise SystemExit(2)
 
 
-class Deciding(Honest):
+class Deciding(Brief):
     """Gives a truth for a number."""
 
     def validate(self) -> Mapping[str, Any]:
         return dict.fromkeys(super().validate(), True)
 
 
-class Remembering(Honest):
+class Remembering(Brief):
     restores_training = False
     trained: ClassVar[Any] = itertools.count()
 
@@ -151,14 +156,14 @@ class Remembering(Honest):
         return {**super().train_epoch(epoch), "count": next(self.trained)}
 
 
-class Restarting(Honest):
+class Restarting(Brief):
     """Leaves its random generator as it is at the start: enough for the test, not for the epochs after."""
 
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
         Curve.load_state_dict(self, tensors, texts)
 
 
-class Forgetting(Honest):
+class Forgetting(Brief):
     restores_training = False
 
     def load_state_dict(self, tensors: Any, texts: Any) -> None:
@@ -170,11 +175,11 @@ class Forgetting(Honest):
 
 def _hash() -> None:
     data = bytes(1_000_000)
-    while time.thread_time() < 0.2:  # of this thread, which is new
+    while time.thread_time() < 0.1:  # of this thread, which is new
         hashlib.sha256(data)
 
 
-class Threaded(Honest):
+class Threaded(Brief):
     """Hashes in threads, which needs no interpreter."""
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
@@ -186,7 +191,7 @@ class Threaded(Honest):
         return super().train_epoch(epoch)
 
 
-class Leaving(Honest):
+class Leaving(Brief):
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
         if os.fork() == 0:
@@ -194,7 +199,7 @@ class Leaving(Honest):
             time.sleep(600)
 
 
-class Forgetful(Honest):
+class Forgetful(Brief):
     """Leaves a file in the temporary folder, which a run removes."""
 
     restores_training = False
@@ -204,23 +209,23 @@ class Forgetful(Honest):
         os.close(tempfile.mkstemp(prefix="litter-")[0])
 
 
-class Littering(Honest):
+class Littering(Brief):
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
         Path("litter").touch()
 
 
-class Overwriting(Honest):
+class Overwriting(Brief):
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
         Path("own.yaml").touch()  # it was there before: as a checkpoint of an earlier trial is
 
 
-class Peeking(Honest):
+class Peeking(Brief):
     def cases(self) -> Mapping[str, Any]:
         return {"validation": range(4), "test": range(3, 9)}
 
 
-class Failing(Honest):
+class Failing(Brief):
     def validate(self) -> Mapping[str, float]:
         raise ValueError("no data")
