@@ -103,7 +103,7 @@ CONTROLS = (
     Control("leaving:LeavesSharedMemory", "left.shared-memory", (TWO,)),
     Control("leaving:LeavesATemporaryFile", "left.temporary-files", (TWO,)),
     Control("leaving:LeavesAHomeFile", "left.home-files", (TWO,)),
-    Control("leaving:LeavesACluster", "left.outside", ("honest-max",)),
+    Control("leaving:LeavesACluster", "left.outside", (TWO,)),
     Control("leaving:ListensToTheNetwork", "ports.loopback-only", (TWO,)),
 )
 
