@@ -15,8 +15,8 @@ IMAGE ?= tuneoff
 BIN := $(VENV)/bin
 PARALLEL := -n 3 --dist loadfile# three files of tests at a time on two cores: they wait for processes
 # slow tests of times, processor use or processes of the whole machine: nothing else may run
-ALONE := tests/run/matrix/test_cpu_limit.py tests/measure/power \
-	tests/prometheus/test_real_runs.py 'tests/trust/test_workload_check.py::test_each_defect_is_caught_by_its_check_alone[Threaded-threads.limited]' \
+ALONE := tests/run/matrix/test_cpu_limit.py \
+	'tests/trust/test_workload_check.py::test_each_defect_is_caught_by_its_check_alone[Threaded-threads.limited]' \
 	$(patsubst %,tests/e2e/test_%.py,disturbed_runs known_answers sampled_processes slot_presence worker_limits)
 # real processes and times: what fails beside the machine's other programs is tried once more; both results are printed
 AGAIN = || { [ $$? = 1 ] && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(ARGS); }
