@@ -12,7 +12,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import IO, BinaryIO, Self
 
 from tuneoff.base.files import open_regular, replacing, sha256_of, without_links
 from tuneoff.errors import ResultsError
@@ -91,7 +91,7 @@ def _changed(content: Content) -> str:
 class _Hashed(io.RawIOBase):
     """A file that is hashed while it is read."""
 
-    def __init__(self, source: BinaryIO) -> None:
+    def __init__(self, source: IO[bytes]) -> None:
         self.source, self.digest = source, hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
@@ -210,24 +210,20 @@ def _unpack_files(tar: tarfile.TarFile, manifest: BundleManifest, folder: Path, 
             raise ResultsError(f"{path} was changed: {member.name[:80]!r} is not in its {MANIFEST}, or twice; get it again")
         if member.size != file.size_bytes:
             raise ResultsError(f"{path} was changed: {file.path} has {member.size} bytes, not {file.size_bytes}; get it again")
-        _write(tar, member, file, folder / file.path, path)
+        target = folder / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = tar.extractfile(member)
+        assert source is not None  # a plain file
+        with source, target.open("xb") as out:
+            hashed = _Hashed(source)
+            shutil.copyfileobj(hashed, out, CHUNK)
+        digest = hashed.digest.hexdigest()
+        if digest != file.sha256:
+            text = f"{file.path} has SHA-256 {digest[:12]}, its {MANIFEST} says {file.sha256[:12]}"
+            raise ResultsError(f"{path} was changed: {text}; get it again")
     if listed:
         first = next(iter(listed.values())).path
         raise ResultsError(f"{path} is truncated: {len(listed)} of its files are missing, first {first}; get it again")
-
-
-def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, file: BundledFile, target: Path, path: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source = tar.extractfile(member)
-    assert source is not None  # a plain file
-    digest = hashlib.sha256()
-    with target.open("xb") as out:
-        while part := source.read(CHUNK):
-            digest.update(part)
-            out.write(part)
-    if digest.hexdigest() != file.sha256:
-        text = f"{file.path} has SHA-256 {digest.hexdigest()[:12]}, its {MANIFEST} says {file.sha256[:12]}"
-        raise ResultsError(f"{path} was changed: {text}; get it again")
 
 
 def _broken(path: Path, error: Exception) -> ResultsError:

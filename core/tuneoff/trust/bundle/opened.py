@@ -6,7 +6,7 @@ Chosen to be run again are by default the cheapest runs of each adapter.
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,7 +71,11 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
                 for problem in verify(results).problems
                 if manifest.checkpoints or not (problem.what.startswith("checkpoints/") and problem.text.startswith("is missing"))
             ]
-            records = selected_executions(_checked(record) for record in read_runs(results))
+            stored_runs = list(read_runs(results))
+            for record in stored_runs:
+                if not is_readable(record):
+                    text = f"the record of {record.execution_id[:60]!r} is damaged; get the bundle again"
+                    raise ResultsError(f"{RESULTS}: {text}")
     except ResultsError as error:
         text = str(error).replace(str(folder / RESULTS), RESULTS)
         raise type(error)(text if str(path) in text else f"{path}: {text}") from error
@@ -82,16 +86,10 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
         sha256=digest,
         manifest=manifest,
         plan=plan,
-        records=records,
+        records=selected_executions(stored_runs),
         problems=tuple(problem.line.replace(f"{temporary}/", "") for problem in problems),
         seals_hold=all(problem.check != "seal" for problem in problems),
     )
-
-
-def _checked(record: RunRecord) -> RunRecord:
-    if not is_readable(record):
-        raise ResultsError(f"{RESULTS}: the record of {record.execution_id[:60]!r} is damaged; get the bundle again")
-    return record
 
 
 def is_readable(record: RunRecord) -> bool:
@@ -172,11 +170,12 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
     chosen = set()
     for label in dict.fromkeys(run.label for run in candidates):
         # The runs of one adapter, cheapest first, each group once before one comes twice.
-        costs = {run.run_id: _cost(bundle.records[run.run_id]) for run in candidates if run.label == label}
-        groups: dict[tuple[str, str], list[PlannedRun]] = defaultdict(list)
-        for run in sorted((run for run in candidates if run.label == label), key=lambda run: costs[run.run_id]):
-            groups[group_of(run)].append(run)
-        ranked = [(index, costs[run.run_id], run.run_id) for group in groups.values() for index, run in enumerate(group)]
+        costs = [(_cost(bundle.records[run.run_id]), run.run_id, group_of(run)) for run in candidates if run.label == label]
+        earlier: Counter[tuple[str, str]] = Counter()
+        ranked = []
+        for cost, run_id, group in sorted(costs):
+            ranked.append((earlier[group], cost, run_id))
+            earlier[group] += 1
         chosen |= {run_id for _, _, run_id in sorted(ranked)[:runs]}
     return [run for run in candidates if run.run_id in chosen]
 

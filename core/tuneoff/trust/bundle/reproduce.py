@@ -74,20 +74,14 @@ class Preflight:
 
 def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None) -> Preflight:
     """Compare the bundle's runs with this machine; prepares the workloads' data, runs nothing."""
-    recorded = [
-        {
-            **environment,
-            "versions": {name: version for name, version in (environment.get("versions") or {}).items() if name != "tuneoff"},
-        }
-        for environment in (bundle.records[run.run_id].environment for run in runs)
-    ]  # without tuneoff's version, which has a row of its own with the digest of its code
+    recorded = [bundle.records[run.run_id].environment for run in runs]
     frameworks: dict[str, str] = {}
     for run in runs:
         with contextlib.suppress(TuneoffError):
             if package := adapter_of(run.spec).capabilities.package:
                 frameworks[package] = run.spec.adapter
     here = capture(frameworks)
-    packages = dict.fromkeys(name for environment in recorded for name in environment["versions"])
+    packages = dict.fromkeys(name for environment in recorded for name in environment.get("versions") or ())
     here["versions"] = {name: here["versions"].get(name) or installed_version(name) for name in packages}
     no_data: dict[str, str] = {}
     rows = [*_verified(bundle), _seeds(bundle, runs, seed)]
@@ -102,8 +96,9 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
         except TuneoffError:
             preloaded |= OWN_RESULT  # unknown: any may count
     levels: dict[str, Level] = {**dict.fromkeys(OWN_RESULT & preloaded, "numerics"), **dict.fromkeys(frameworks, "identity")}
+    rows += compare_environments(recorded, [here], levels)
     return Preflight(
-        rows=(*rows, *compare_environments(recorded, [here], levels)),
+        rows=tuple(row for row in rows if row.name != "tuneoff"),  # which has a row with the digest of its code
         no_data=no_data,
         same_machine=is_same_machine(recorded, [here]),
     )
@@ -319,9 +314,9 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
             numerics=tuple(request.preflight.changed("numerics")),
             same_machine=request.preflight.same_machine,
         )
-        columns += [*exact_columns(pair), *(value_columns(pair) if record.status == "done" else ())]
-        columns += machine_columns(pair) if record.status == "done" else ()
+        columns += exact_columns(pair)
         if record.status == "done":
+            columns += [*value_columns(pair), *machine_columns(pair)]
             groups.setdefault(group_of(run), []).append((run, record))
     for group, members in groups.items():
         theirs = [request.bundle.records[run.run_id] for run in eligible(request.bundle) if group_of(run) == group]
