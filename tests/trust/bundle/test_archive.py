@@ -195,7 +195,7 @@ def test_a_header_that_announces_terabytes_is_refused(tmp_path: Path, folder: Pa
 
 def test_a_disk_that_fills_while_unpacking_is_one_line(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = small(tmp_path / "b.tar.gz")
-    monkeypatch.setattr(archive.shutil, "copyfileobj", full)
+    monkeypatch.setattr("shutil.copyfileobj", full)
     assert "has no space for" in refusal(path, folder)
 
 

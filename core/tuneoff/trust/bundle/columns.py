@@ -181,115 +181,82 @@ class RunPair:
 
 def exact_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield the exact columns of a run; only `status` where it is not done here."""
-    yield status(pair)
-    if pair.here.status != "done":
+    bundle, here, experiment = pair.bundle, pair.here, pair.spec.experiment
+    if here.status != "done":
+        why = f"{here.status} here: {' '.join((here.reason or '').split())}"
+        is_open = here.status == "interrupted" or here.charged in ("infrastructure", "user")
+        yield inconclusive("status", pair.where, why) if is_open else pair.exact("status", None, why)
         return
-    same = configurations(pair)
-    yield same
-    yield from states(pair)
-    yield validation(pair)
-    # Why what follows from the configurations and their values may differ.
-    are_same = same.answer is ReproductionAnswer.REPRODUCED
-    excuse = pair.bits_excuse if are_same else pair.seeds_excuse or pair.bits_excuse
-    yield best(pair, excuse, are_same)
-    yield from test_scores(pair, excuse)
-    yield from checkpoint(pair, excuse)
+    yield pair.exact("status", "done", "")
 
+    # The same configurations were trained, in whatever order.
+    ours, theirs = (Counter(trial.digest for trial in run.trials if trial.used_ticket) for run in (here, bundle))
+    are_same, total = ours == theirs, theirs.total()
+    different = f"{(ours & theirs).total()} of {total} are the same, {ours.total()} were trained here"
+    yield pair.exact("configurations", f"the same {total}" if are_same else None, different, pair.seeds_excuse)
 
-def status(pair: RunPair) -> ReproducedColumn:
-    """Return whether the run is done here too."""
-    if pair.here.status == "done":
-        return pair.exact("status", "done", "")
-    why = f"{pair.here.status} here: {' '.join((pair.here.reason or '').split())}"
-    if pair.here.status == "interrupted" or pair.here.charged in ("infrastructure", "user"):
-        return inconclusive("status", pair.where, why)
-    return pair.exact("status", None, why)
-
-
-def configurations(pair: RunPair) -> ReproducedColumn:
-    """Return whether the same configurations were trained, in whatever order."""
-    ours, theirs = (Counter(trial.digest for trial in run.trials if trial.used_ticket) for run in (pair.here, pair.bundle))
-    common = (ours & theirs).total()
-    equal = f"the same {theirs.total()}" if ours == theirs else None
-    different = f"{common} of {theirs.total()} are the same, {ours.total()} were trained here"
-    return pair.exact("configurations", equal, different, pair.seeds_excuse)
-
-
-def states(pair: RunPair) -> Iterator[ReproducedColumn]:
-    """Yield whether the configurations that both trained ended alike; epochs count unless both were stopped early.
-
-    Those of the last attempt: it has all epochs from the first on, trained again or restored.
-    """
-    with_epochs = pair.spec.experiment.pruner.name == "none"
-    common = list(common_trials(pair))
-    if not common:
-        return
+    # Those that both trained ended alike; epochs count unless both were stopped early. They are those of the last attempt: it has
+    # all epochs from the first on, trained again or restored.
+    common, pruner = list(common_trials(pair)), experiment.pruner.name
     unequal = [
-        f"{theirs.trial} {theirs.state} in the bundle, {ours.trial} {ours.state} here"
-        for theirs, ours in common
-        if theirs.state != ours.state
-        or ((with_epochs or ours.state == "completed") and len(_epochs(theirs)) != len(_epochs(ours)))
+        f"{old.trial} {old.state} in the bundle, {new.trial} {new.state} here"
+        for old, new in common
+        if old.state != new.state or ((pruner == "none" or new.state == "completed") and len(_epochs(old)) != len(_epochs(new)))
     ]
     excuse = None
-    if pair.spec.experiment.pruner.name not in NOT_ADAPTIVE:
+    if pruner not in NOT_ADAPTIVE:
         excuse = pair.seeds_excuse or pair.bits_excuse or pair.after_seed("a pruner's decision may depend on timing")
-    elif pair.spec.experiment.budget.epochs_total is not None and pair.spec.experiment.workers.count > 1:
+    elif experiment.budget.epochs_total is not None and experiment.workers.count > 1:
         excuse = pair.after_seed("with several workers timing decides which one gets the last epochs")
     elif pair.lost_epochs_excuse is not None:
         excuse = pair.after_seed(pair.lost_epochs_excuse)
-    elif pair.spec.experiment.budget.wall_clock_seconds is not None:
+    elif experiment.budget.wall_clock_seconds is not None:
         excuse = pair.after_seed("the budget is a time")
-    equal = None if unequal else f"{len(common)} of {len(common)} trials ended alike"
-    yield pair.exact("trial states", equal, f"{len(unequal)} of {len(common)} ended otherwise ({', '.join(unequal[:1])})", excuse)
+    if common:
+        equal = None if unequal else f"{len(common)} of {len(common)} trials ended alike"
+        different = f"{len(unequal)} of {len(common)} ended otherwise ({', '.join(unequal[:1])})"
+        yield pair.exact("trial states", equal, different, excuse)
 
+    # They have equal metrics in every epoch that both have.
+    metric = experiment.objective.metric
+    old_values, values = (values_of({0: run}, experiment.budget.epochs_per_trial) for run in (bundle, here))
+    comparison = compare_values(old_values, values)
+    count = len(comparison.configurations)
+    if count:
+        keys = [key for key in comparison.unequal if key[3] != ENDED_EARLY]
+        gap = max((_gap(old_values.get(key), values.get(key)) for key in keys if key[3] == metric), default=0.0)
+        different = f"{len({key[1] for key in keys})} of {count} configurations have other metrics, {metric} by up to {gap:.3g}"
+        equal = None if keys else f"equal bits in every epoch of {count} configurations"
+        yield pair.exact("validation metrics", equal, different, pair.bits_excuse)
+    else:
+        yield inconclusive("validation metrics", pair.where, "no configuration was trained in both", decides=False)
 
-def validation(pair: RunPair) -> ReproducedColumn:
-    """Return whether configurations that both trained have equal metrics in every epoch that both have."""
-    metric, budget = pair.spec.experiment.objective.metric, pair.spec.experiment.budget
-    theirs, ours = (values_of({0: run}, budget.epochs_per_trial) for run in (pair.bundle, pair.here))
-    comparison = compare_values(theirs, ours)
-    if not comparison.configurations:
-        return inconclusive("validation metrics", pair.where, "no configuration was trained in both", decides=False)
-    unequal = [key for key in comparison.unequal if key[3] != ENDED_EARLY]
-    gap = max((_gap(theirs.get(key), ours.get(key)) for key in unequal if key[3] == metric), default=0.0)
-    equal = f"equal bits in every epoch of {len(comparison.configurations)} configurations" if not unequal else None
-    different = f"{len({key[1] for key in unequal})} of {len(comparison.configurations)} configurations have other metrics"
-    return pair.exact("validation metrics", equal, f"{different}, {metric} by up to {gap:.3g}", pair.bits_excuse)
+    # The same configuration was selected, with the same value; what follows from configurations and values may differ with them.
+    excuse = pair.bits_excuse if are_same else pair.seeds_excuse or pair.bits_excuse
+    selected = [
+        next((trial for trial in run.trials if run.best is not None and trial.trial == run.best.trial), None)
+        for run in (here, bundle)
+    ]
+    identities = {(trial.digest, trial.value) if trial is not None else None for trial in selected}
+    values_text = [f"{trial.value:.6g}" if trial is not None and trial.value is not None else "none" for trial in selected]
+    is_equal = len(identities) == 1 and "none" not in values_text
+    equal = f"{values_text[0]} by the same configuration" if is_equal else None
+    is_tied = None not in selected and len({trial.value for trial in selected if trial is not None}) == 1
+    tied = "another one of equal value" if is_tied and are_same else excuse
+    yield pair.exact("best configuration", equal, f"{values_text[0]} here, {values_text[1]} in the bundle", tied)
 
-
-def best(pair: RunPair, excuse: str | None, same_configurations: bool) -> ReproducedColumn:
-    """Return whether the same configuration was selected, with the same value."""
-    theirs, ours = (_selected(run) for run in (pair.bundle, pair.here))
-    same = theirs is not None and ours is not None and (theirs.digest, theirs.value) == (ours.digest, ours.value)
-    equal = f"{ours.value:.6g} by the same configuration" if same and ours is not None and ours.value is not None else None
-    tied = theirs is not None and ours is not None and theirs.value == ours.value
-    excuse = "another one of equal value" if tied and same_configurations else excuse
-    values = [f"{trial.value:.6g}" if trial is not None and trial.value is not None else "none" for trial in (ours, theirs)]
-    return pair.exact("best configuration", equal, f"{values[0]} here, {values[1]} in the bundle", excuse)
-
-
-def test_scores(pair: RunPair, excuse: str | None) -> Iterator[ReproducedColumn]:
-    """Yield whether the tested model has the same scores."""
-    theirs, ours = pair.bundle.test, pair.here.test
-    if theirs is None and ours is None:
-        return
-    if theirs is None or ours is None:
-        yield pair.exact("test scores", None, f"only {'here' if theirs is None else 'in the bundle'}")
-        return
-    unequal = [name for name in {**theirs.scores, **ours.scores} if theirs.scores.get(name) != ours.scores.get(name)]
-    different = ", ".join(f"{name} {ours.scores.get(name)} here, {theirs.scores.get(name)} in the bundle" for name in unequal[:1])
-    equal = None if unequal else f"{len(theirs.scores)} equal"
-    yield pair.exact("test scores", equal, different, excuse)
-
-
-def checkpoint(pair: RunPair, excuse: str | None) -> Iterator[ReproducedColumn]:
-    """Yield whether the tested checkpoint has the same bytes; nothing for a workload without state."""
-    theirs, ours = (run.test.checkpoint_sha256 if run.test is not None else None for run in (pair.bundle, pair.here))
-    if theirs is None and ours is None:
-        return
-    equal = f"SHA-256 {theirs[:12]}" if theirs is not None and theirs == ours else None
-    different = f"SHA-256 {(ours or 'none')[:12]} here, {(theirs or 'none')[:12]} in the bundle"
-    yield pair.exact("checkpoint", equal, different, excuse)
+    # The tested model has the same scores, and its checkpoint the same bytes; a workload without state has none.
+    old_test, test = bundle.test, here.test
+    if old_test is not None and test is not None:
+        names = [name for name in {**old_test.scores, **test.scores} if old_test.scores.get(name) != test.scores.get(name)]
+        texts = [f"{name} {test.scores.get(name)} here, {old_test.scores.get(name)} in the bundle" for name in names[:1]]
+        yield pair.exact("test scores", None if names else f"{len(old_test.scores)} equal", ", ".join(texts), excuse)
+    elif old_test is not None or test is not None:
+        yield pair.exact("test scores", None, f"only {'here' if old_test is None else 'in the bundle'}")
+    old_sha, sha = (item.checkpoint_sha256 if item is not None else None for item in (old_test, test))
+    if old_sha is not None or sha is not None:
+        different = f"SHA-256 {(sha or 'none')[:12]} here, {(old_sha or 'none')[:12]} in the bundle"
+        yield pair.exact("checkpoint", f"SHA-256 {sha[:12]}" if sha is not None and sha == old_sha else None, different, excuse)
 
 
 def common_trials(pair: RunPair) -> Iterator[tuple[TrialRecord, TrialRecord]]:
@@ -313,11 +280,6 @@ def _gap(theirs: str | None, ours: str | None) -> float:
     except ValueError:  # one of both has none
         return math.inf
     return math.inf if math.isnan(gap) else gap
-
-
-def _selected(run: RunRecord) -> TrialRecord | None:
-    chosen = run.best.trial if run.best is not None else None
-    return next((trial for trial in run.trials if trial.trial == chosen), None)
 
 
 def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunRecord]) -> Iterator[ReproducedColumn]:
