@@ -16,7 +16,7 @@ class Following:
 
     def __init__(self) -> None:
         become_subreaper()
-        self._before, self._seen = Footprint.now(()), RunTraces()
+        self._before, self._seen = Footprint.now(), RunTraces()
         self._executions: list[Path] = []
 
     def look(self, results: Path) -> str:

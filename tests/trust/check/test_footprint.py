@@ -31,9 +31,10 @@ def _quickly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def temporary(tmp_path: Path) -> Path:
+def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     path = tmp_path / "temporary"
     path.mkdir()
+    monkeypatch.setattr(footprint, "shared_folders", lambda: {path})
     return path
 
 
@@ -61,11 +62,9 @@ def start() -> Iterator[Start]:
         process.communicate()
 
 
-def left(
-    before: Footprint, temporary: Path, listeners: tuple[ListeningSocket, ...] = (), pids: Iterable[int] = ()
-) -> list[Leftover]:
+def left(before: Footprint, listeners: tuple[ListeningSocket, ...] = (), pids: Iterable[int] = ()) -> list[Leftover]:
     seen = RunTraces(pids=set(pids), listeners=dict.fromkeys(listeners, 0))
-    return left_since(before, f"{RUN}-abcdef", seen, [temporary])
+    return left_since(before, f"{RUN}-abcdef", seen)
 
 
 @pytest.mark.parametrize(
@@ -99,41 +98,38 @@ def test_a_mapped_loopback_address_is_loopback() -> None:
 
 
 def test_nothing_planted_is_nothing_left(temporary: Path) -> None:
-    assert left(Footprint.now([temporary]), temporary) == []
+    assert left(Footprint.now()) == []
 
 
 def test_a_port_of_the_run_that_still_listens_is_found_whoever_holds_it(temporary: Path) -> None:
-    before = Footprint.now([temporary])
+    before = Footprint.now()
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         (listener,) = [item for item in all_listeners() if item.port == port and item.address == "127.0.0.1"]
-        assert left(before, temporary) == []  # another program's
-        assert left(before, temporary, (listener,)) == [Leftover("port", f"127.0.0.1:{port}")]
-    assert left(before, temporary, (listener,)) == []
+        assert left(before) == []  # another program's
+        assert left(before, (listener,)) == [Leftover("port", f"127.0.0.1:{port}")]
+    assert left(before, (listener,)) == []
 
 
 @pytest.mark.parametrize("name", ["session_{run}-abcdef", "psm_{pid}"])
 def test_a_temporary_file_that_is_named_after_the_run_is_found(temporary: Path, name: str) -> None:
-    before = Footprint.now([temporary])
+    before = Footprint.now()
     path = temporary / name.format(run=RUN, pid=4711)
     path.touch()
     (temporary / "somebody_else_s").touch()
-    assert left(before, temporary, pids={4711}) == [Leftover("temporary file", str(path))]
+    assert left(before, pids={4711}) == [Leftover("temporary file", str(path))]
 
 
-def test_a_temporary_file_that_the_run_was_seen_to_use_is_found(
-    temporary: Path, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(footprint, "shared_folders", lambda: {temporary})
-    before, path, seen = Footprint.now([temporary]), temporary / "scratch", RunTraces()
+def test_a_temporary_file_that_the_run_was_seen_to_use_is_found(temporary: Path, start: Start) -> None:
+    before, path, seen = Footprint.now(), temporary / "scratch", RunTraces()
     process = start(f"file = open({str(path)!r}, 'w'); {WAIT}")
     seen.look([process.pid])
     assert seen.has(path, "e")
-    assert not [item for item in left_since(before, "e", seen, [temporary]) if item.kind == "temporary file"]  # in use
+    assert not [item for item in left_since(before, "e", seen) if item.kind == "temporary file"]  # in use
     process.kill()
     process.wait()
-    assert left_since(before, "e", seen, [temporary]) == [Leftover("temporary file", str(path))]
-    assert left_since(before, "e", RunTraces(), [temporary]) == []  # another program's
+    assert left_since(before, "e", seen) == [Leftover("temporary file", str(path))]
+    assert left_since(before, "e", RunTraces()) == []  # another program's
 
 
 def test_a_temporary_folder_that_a_living_process_uses_is_no_leftover(temporary: Path, start: Start) -> None:

@@ -19,7 +19,7 @@ from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import PluginError
 from tuneoff.trust.check import planned_runs as experiments
-from tuneoff.trust.check.fault_injection import PLANTS, Plant, PlantedFailure, wrapped_target
+from tuneoff.trust.check.fault_injection import METHODS, PlantedFailure, wrapped_target
 from tuneoff.trust.check.footprint import Leftover, ListeningSocket, RunTraces, own_folders
 from tuneoff.trust.check.make import run_spec, without_trials
 from tuneoff.trust.check.planned_runs import CheckRun, planned_runs
@@ -54,8 +54,8 @@ def test_a_failure_is_planted_after_the_steps_own_work() -> None:
     assert type(adapter).calls == 11  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("plant", PLANTS)
-def test_it_is_planted_in_an_adapter_whose_author_could_not_define_the_step(plant: Plant) -> None:
+@pytest.mark.parametrize("plant", METHODS)
+def test_it_is_planted_in_an_adapter_whose_author_could_not_define_the_step(plant: str) -> None:
     assert issubclass(load_target(wrapped_target(plant, "tuneoff_adapters.rustuna:RustunaAdapter")), AskTellAdapter)
 
 

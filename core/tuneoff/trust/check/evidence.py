@@ -9,23 +9,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tuneoff.adapter import Adapter
 from tuneoff.base.findings import Check, Finding, judged
 from tuneoff.base.layout import EVENTS
 from tuneoff.capabilities import Capabilities
-from tuneoff.errors import TuneoffError
-from tuneoff.experiment.spec import ExperimentSpec, RunSpec
-from tuneoff.measure.stored import read_run
+from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.measure.use import SHARE
-from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Process, TrialEnded
 from tuneoff.record.run_record import RunRecord
-from tuneoff.run.finish import finish
 from tuneoff.trust.check.footprint import Leftover, ListeningSocket
 from tuneoff.trust.check.probe_workload import NOTES
 from tuneoff.trust.history_check.counterexample import Counterexample
 from tuneoff.trust.history_check.rules import check_run
+from tuneoff.trust.space_test.draw import Drawing
 
 E = TypeVar("E", bound=Event)
 
@@ -107,15 +103,6 @@ class FinishedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnConfigurations:
-    """Configurations of the adapter's random sampler, and where they come from."""
-
-    source: str  # "draw": of its own method; "runs": of trials
-    configurations: Sequence[Mapping[str, Any]]
-    problem: str = ""  # why there are no more: the framework gave what is not in the space, or failed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAnswer:
     """What was answered to one request: `refused`, `accepted`, or `broken` (an error that is not a refusal)."""
 
@@ -140,7 +127,7 @@ class AdapterEvidence:
 
     subject: Subject
     runs: Mapping[str, FinishedRun] = field(default_factory=dict)
-    drawn: DrawnConfigurations | None = None
+    drawn: Drawing | None = None  # of the adapter's random sampler, or what trials received
     refusals: Refusals | None = None
     missing: Mapping[str, Finding] = field(default_factory=dict)
 
@@ -167,27 +154,3 @@ def run_check(
         return Check(id=id, judge=judge, reads=reads, **about)
 
     return decorator
-
-
-def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], adapter: type[Adapter]) -> FinishedRun:
-    """Derive the record of a run, or say why there is none."""
-    folder = Path(answer["folder"])
-    ruling = None if answer["ruling"] is None else Ruling(**answer["ruling"])
-    record: RunRecord | None = None
-    problem = ""
-    try:
-        finish(folder, spec, ruling, adapter, {"limits": answer["limits"]})
-        record = read_run(folder)  # as everybody else will read it
-    except (TuneoffError, ValueError) as error:
-        problem = " ".join(f"{type(error).__name__}: {error}".split())
-    return FinishedRun(
-        name=name,
-        experiment=spec.experiment,
-        folder=folder,
-        notes_folder=notes,
-        stored=record,
-        problem=problem,
-        listeners=tuple(ListeningSocket(**item) for item in answer["listeners"]),
-        leftovers=tuple(Leftover(**item) for item in answer["left"]),
-        end_seconds=answer["end_seconds"],
-    )

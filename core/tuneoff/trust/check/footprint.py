@@ -14,7 +14,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -127,30 +127,27 @@ class Footprint:
     temporary: frozenset[Path]
 
     @classmethod
-    def now(cls, temporary: Sequence[Path] | None = None) -> Footprint:
-        """Look; `temporary`: folders in which files are looked for, if not the machine's."""
-        folders = shared_folders() if temporary is None else temporary
+    def now(cls) -> Footprint:
+        """Look."""
         return cls(
             processes=frozenset(descendants(os.getpid())),  # of a subreaper also those that tried to detach
             listeners=frozenset(all_listeners()),
             memory=frozenset(shared_memory()),
-            temporary=frozenset(path for folder in folders if folder.is_dir() for path in folder.iterdir()),
+            temporary=frozenset(path for folder in shared_folders() if folder.is_dir() for path in folder.iterdir()),
         )
 
 
-def left_since(
-    before: Footprint, execution_id: str, seen: RunTraces | None = None, temporary: Sequence[Path] | None = None
-) -> list[Leftover]:
+def left_since(before: Footprint, execution_id: str, seen: RunTraces | None = None) -> list[Leftover]:
     """Return what is new, is of the run, and still there after a moment."""
     deadline = time.monotonic() + SETTLE_SECONDS
     traces = seen or RunTraces()
-    while (leftovers := _left(before, execution_id, traces, temporary)) and time.monotonic() < deadline:
+    while (leftovers := _left(before, execution_id, traces)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return leftovers
 
 
-def _left(before: Footprint, execution_id: str, seen: RunTraces, temporary: Sequence[Path] | None) -> list[Leftover]:
-    now = Footprint.now(temporary)
+def _left(before: Footprint, execution_id: str, seen: RunTraces) -> list[Leftover]:
+    now = Footprint.now()
     processes = {pid for pid in now.processes - before.processes if is_alive(pid)} | set(with_mark(MARK, execution_id))
     listening = {pid for pid in processes if listeners_of([pid]).keys() - before.listeners}  # a port tells more
     listeners = now.listeners & set(seen.listeners) | (listeners_of(listening).keys() - before.listeners)

@@ -20,29 +20,32 @@ from tuneoff import registry
 from tuneoff.base.findings import Finding, Report, failed, not_tested, out_of_reach
 from tuneoff.base.format import duration_text
 from tuneoff.base.interrupting import as_ended, asked_to_end
+from tuneoff.base.output import one_line
 from tuneoff.base.packages import installed_version
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import framework_status
-from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
+from tuneoff.errors import ExperimentError, MissingPackageError, TuneoffError, UnsupportedError
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.measure.stored import read_run
 from tuneoff.measure.use import LARGEST_SHARE
+from tuneoff.record.endings import Ruling
+from tuneoff.record.run_record import RunRecord
+from tuneoff.run.finish import finish
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import (
     AdapterCheck,
     AdapterEvidence,
-    DrawnConfigurations,
     FinishedRun,
     Refusals,
     Subject,
-    finished,
 )
 from tuneoff.trust.check.fault_injection import wrapped_target
-from tuneoff.trust.check.footprint import own_folders
+from tuneoff.trust.check.footprint import Leftover, ListeningSocket, own_folders
 from tuneoff.trust.check.one_run import ask_run
 from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs, random_search
-from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
+from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED, Drawing
 from tuneoff.trust.space_test.verify import draw_in_process
 
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
@@ -141,7 +144,7 @@ def make_evidence(
         many = finished_runs.get(MANY)
         if many is not None and many.stored is not None:
             received = [trial.configuration for trial in many.stored.trials]
-            drawn = DrawnConfigurations(source="runs", configurations=received)
+            drawn = Drawing(state=DRAWN, source="runs", configurations=received)
         else:
             drawn = missing.get(MANY) or not_tested("no configuration was received")
     for name, item in {REFUSALS: refusals, DRAWS: drawn}.items():
@@ -150,7 +153,7 @@ def make_evidence(
     return AdapterEvidence(
         subject=subject,
         runs=finished_runs,
-        drawn=drawn if isinstance(drawn, DrawnConfigurations) else None,
+        drawn=drawn if isinstance(drawn, Drawing) else None,
         refusals=refusals if isinstance(refusals, Refusals) else None,
         missing=missing,
     )
@@ -240,8 +243,28 @@ def _make(subject: Subject, run: CheckRun, folder: Path, interrupt: threading.Ev
         answer = ask_run(interrupt, "tuneoff.trust.check.one_run", run_folder, {**request, "folders": asdict(folders)})
     if isinstance(answer, str):
         return not_tested(f"run {run.name} was not made: {answer}")
-    with _FINISHING:
-        return replace(finished(run.name, spec, notes, answer, load_target(subject.target)), is_loaded=run.is_loaded)
+    execution = Path(answer["folder"])
+    ruling = None if answer["ruling"] is None else Ruling(**answer["ruling"])
+    record: RunRecord | None = None
+    problem = ""
+    try:
+        with _FINISHING:
+            finish(execution, spec, ruling, load_target(subject.target), {"limits": answer["limits"]})
+            record = read_run(execution)  # as everybody else will read it
+    except (TuneoffError, ValueError) as error:
+        problem = one_line(f"{type(error).__name__}: {error}")
+    return FinishedRun(
+        name=run.name,
+        experiment=spec.experiment,
+        folder=execution,
+        notes_folder=notes,
+        stored=record,
+        problem=problem,
+        listeners=tuple(ListeningSocket(**item) for item in answer["listeners"]),
+        leftovers=tuple(Leftover(**item) for item in answer["left"]),
+        end_seconds=answer["end_seconds"],
+        is_loaded=run.is_loaded,
+    )
 
 
 def _refusals(subject: Subject, folder: Path, interrupt: threading.Event) -> Refusals | Finding:
@@ -254,7 +277,7 @@ def _refusals(subject: Subject, folder: Path, interrupt: threading.Event) -> Ref
     return msgspec.convert(answer, Refusals)
 
 
-def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: Announce) -> DrawnConfigurations | Finding | None:
+def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: Announce) -> Drawing | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
     tell(f"drawing {DRAW_COUNT} configurations")
     spec = run_spec(subject, CheckRun(name=DRAWS, experiment=random_search(DRAW_COUNT)))
@@ -264,8 +287,7 @@ def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: A
         return None
     if answer.state == FAILED and not answer.configurations:
         return not_tested(f"the adapter's `draw` gave nothing: {answer.text}")
-    problem = "" if answer.state == DRAWN else answer.text
-    return DrawnConfigurations(source="draw", configurations=answer.configurations, problem=problem)
+    return answer
 
 
 def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:

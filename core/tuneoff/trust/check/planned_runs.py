@@ -20,7 +20,6 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
-from tuneoff.trust.check.fault_injection import Plant
 from tuneoff.trust.check.probe_workload import ACTS, METRIC, Act, Probe, ProbeWithoutState
 
 EPOCHS = 3
@@ -193,7 +192,7 @@ class CheckRun:
     experiment: ExperimentSpec
     reports: Literal["every_epoch"] | None = None  # None: what the framework needs
     seed: int = SEED
-    plant: Plant | None = None
+    plant: str | None = None  # see `fault_injection`
     act: Outside | None = None
     is_loaded: bool = False  # beside processes that keep every processor busy
     without_groups: bool = False  # as on a machine where no control group can be made

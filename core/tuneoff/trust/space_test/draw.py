@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -130,8 +130,9 @@ class Drawing:
     """
 
     state: str
+    source: str = "draw"  # of its own method; "runs": of trials
     text: str = ""
-    configurations: Sequence[dict[str, Any]] = ()
+    configurations: Sequence[Mapping[str, Any]] = ()
     problems: dict[str, list[str]] | None = None
     mapping_text: str = ""
 

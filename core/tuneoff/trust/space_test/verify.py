@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -226,7 +226,7 @@ def draw_sample(target: SpaceTarget, plan: Plan, draws: int, seed: int, seconds:
         if answer.state != DRAWN:
             break
     first = drawings[seed]
-    again: Sequence[dict[str, Any]] | None = None
+    again: Sequence[Mapping[str, Any]] | None = None
     if answer.state == DRAWN:
         tell(f"{label}: drawing, the first seed again")
         answer = draw_in_process(spec, min(AGAIN, len(first.configurations)), seed, seconds, announce=announce)

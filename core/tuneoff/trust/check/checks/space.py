@@ -71,8 +71,8 @@ def _inside(evidence: AdapterEvidence) -> Finding:
     configurations = [("draw", configuration) for configuration in (evidence.drawn.configurations if evidence.drawn else ())]
     configurations += [(run.name, trial.configuration) for run in evidence.some(*RANDOM) for trial in run.record.trials]
     problems = [f"{source}: {problem}" for source, configuration in configurations for problem in _outside(space, configuration)]
-    if evidence.drawn is not None and evidence.drawn.problem:
-        problems.append(f"{evidence.drawn.source}: {evidence.drawn.problem}")
+    if evidence.drawn is not None and evidence.drawn.text:
+        problems.append(f"{evidence.drawn.source}: {evidence.drawn.text}")
     return judged(problems, f"{len(configurations)} configurations")
 
 
