@@ -37,7 +37,6 @@ from tuneoff.judge.comparison.environments import sentinel_ratio
 from tuneoff.judge.comparison.values import ENDED_EARLY, compare_values, values_of
 from tuneoff.judge.stats.location import students_t_quantile
 from tuneoff.judge.stats.paired import ROUNDING
-from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import EpochRecord, RunRecord, TrialRecord
 from tuneoff.run.machine import PASSING
 
@@ -58,9 +57,12 @@ ToleranceClass = Literal["exact", "statistical", "machine"]
 class ReproductionAnswer(StrEnum):
     """What a comparison came to."""
 
-    REPRODUCED = "REPRODUCED"
     DIFFERENT = "DIFFERENT"
     INCONCLUSIVE = "INCONCLUSIVE"
+    REPRODUCED = "REPRODUCED"
+
+
+DIFFERENT, INCONCLUSIVE, REPRODUCED = WORST_FIRST = tuple(ReproductionAnswer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +82,12 @@ class ReproducedColumn:
 
 def inconclusive(name: str, where: str, why: str, *, decides: bool = True) -> ReproducedColumn:
     """Return an exact column that tells nothing."""
-    answer = ReproductionAnswer.INCONCLUSIVE
-    return ReproducedColumn(name=name, tolerance="exact", where=where, answer=answer, why=why, decides=decides)
+    return ReproducedColumn(name=name, tolerance="exact", where=where, answer=INCONCLUSIVE, why=why, decides=decides)
 
 
 def of_columns(columns: Iterable[ReproducedColumn]) -> ReproductionAnswer:
     """Return the worst answer: DIFFERENT before INCONCLUSIVE before REPRODUCED; without columns INCONCLUSIVE."""
-    answers = {column.answer for column in columns}
-    for answer in (ReproductionAnswer.DIFFERENT, ReproductionAnswer.INCONCLUSIVE, ReproductionAnswer.REPRODUCED):
-        if answer in answers:
-            return answer
-    return ReproductionAnswer.INCONCLUSIVE
+    return min((column.answer for column in columns), key=WORST_FIRST.index, default=INCONCLUSIVE)
 
 
 def overall(columns: Sequence[ReproducedColumn], changed: Sequence[str]) -> tuple[ReproductionAnswer, str]:
@@ -101,15 +98,15 @@ def overall(columns: Sequence[ReproducedColumn], changed: Sequence[str]) -> tupl
     deciding = [column for column in columns if column.decides and column.tolerance != "machine"]
     answer = of_columns(deciding)
     cause = f"changed: {'; '.join(changed)}" if changed else ""
-    if answer is ReproductionAnswer.DIFFERENT:
-        names = list(dict.fromkeys(column.name for column in deciding if column.answer is ReproductionAnswer.DIFFERENT))
+    if answer is DIFFERENT:
+        names = list(dict.fromkeys(column.name for column in deciding if column.answer is DIFFERENT))
         return answer, f"{', '.join(names)} differ; {cause or UNEXPLAINED}"
-    if answer is ReproductionAnswer.INCONCLUSIVE:
-        open_ones = [column for column in deciding if column.answer is ReproductionAnswer.INCONCLUSIVE]
+    if answer is INCONCLUSIVE:
+        open_ones = [column for column in deciding if column.answer is INCONCLUSIVE]
         why = open_ones[0].why if open_ones else "no column could be compared"
         return answer, f"{why}; {cause}" if cause and cause.removeprefix("changed: ") not in why else why
     if changed:
-        return ReproductionAnswer.INCONCLUSIVE, f"every column agrees, but it is not the same experiment; {cause}"
+        return INCONCLUSIVE, f"every column agrees, but it is not the same experiment; {cause}"
     return answer, "every exact and statistical column agrees"
 
 
@@ -132,7 +129,7 @@ class RunPair:
         """Return an exact column: `equal` says what is equal (None: it is not), `excuse` why it need not be."""
         if equal is None and excuse is not None:
             return inconclusive(name, self.where, f"{different}, which need not be equal: {excuse}", decides=False)
-        answer = ReproductionAnswer.DIFFERENT if equal is None else ReproductionAnswer.REPRODUCED
+        answer = DIFFERENT if equal is None else REPRODUCED
         return ReproducedColumn(name=name, tolerance="exact", where=self.where, answer=answer, why=equal or different)
 
     @property
@@ -297,23 +294,23 @@ def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunR
 def _quality(theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) -> tuple[ReproductionAnswer, str]:
     mean = statistics.fmean(ours)
     if is_equal:
-        return ReproductionAnswer.REPRODUCED, f"equal: {', '.join(f'{value:.6g}' for value in ours)}"
+        return REPRODUCED, f"equal: {', '.join(f'{value:.6g}' for value in ours)}"
     n, k = len(theirs), len(ours)
     seeds = counted(n, "seed")
     if n < LEAST_TO_DIFFER:
         why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} show no spread (3 are needed)"
-        return ReproductionAnswer.INCONCLUSIVE, why
+        return INCONCLUSIVE, why
     spread, centre = statistics.stdev(theirs), statistics.fmean(theirs)
     if n < LEAST_TO_AGREE and spread <= ROUNDING * max(map(abs, theirs)):
         why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few for a spread (5 are needed)"
-        return ReproductionAnswer.INCONCLUSIVE, why
+        return INCONCLUSIVE, why
     half = students_t_quantile(0.975, n - 1) * spread * math.sqrt(1 / n + 1 / k)
     interval = f"[{centre - half:.6g}, {centre + half:.6g}], where 95 % of such runs lie by the bundle's {seeds}"
     if abs(mean - centre) > half:
-        return ReproductionAnswer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
+        return DIFFERENT, f"{mean:.6g} here is outside {interval}"
     if n < LEAST_TO_AGREE:
-        return ReproductionAnswer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (5 are needed)"
-    return ReproductionAnswer.REPRODUCED, f"{mean:.6g} here is in {interval}"
+        return INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (5 are needed)"
+    return REPRODUCED, f"{mean:.6g} here is in {interval}"
 
 
 def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
@@ -333,20 +330,20 @@ def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
 def _paired(values: Sequence[tuple[float, float]]) -> tuple[ReproductionAnswer, str]:
     n = len(values)
     if n < 2:
-        return ReproductionAnswer.INCONCLUSIVE, "one configuration has no spread"
+        return INCONCLUSIVE, "one configuration has no spread"
     gaps = [ours - theirs for theirs, ours in values]
     scale = max(abs(value) for pair in values for value in pair)
     if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
         why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few for a spread ({LEAST_TO_AGREE} are needed)"
-        return ReproductionAnswer.INCONCLUSIVE, why
+        return INCONCLUSIVE, why
     mean, half = statistics.fmean(gaps), students_t_quantile(0.975, n - 1) * statistics.stdev(gaps) / math.sqrt(n)
     margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
     interval = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
     if mean - half >= -margin and mean + half <= margin:
-        return ReproductionAnswer.REPRODUCED, interval
+        return REPRODUCED, interval
     if mean - half > margin or mean + half < -margin:
-        return ReproductionAnswer.DIFFERENT, interval
-    return ReproductionAnswer.INCONCLUSIVE, interval
+        return DIFFERENT, interval
+    return INCONCLUSIVE, interval
 
 
 def _values(runs: Sequence[RunRecord], name: str) -> list[float]:
@@ -390,36 +387,30 @@ def machine_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
         excuse = f"a machine had other work (flags {', '.join(flags)})"
     for bound in BOUNDS:
         theirs, ours = (run.metrics.get(bound.metric) for run in (pair.bundle, pair.here))
-        if theirs is not None and ours is not None and theirs.value and ours.value:
-            yield _column(pair, bound, theirs, ours, speed, excuse)
-
-
-def _column(
-    pair: RunPair, bound: Bound, theirs: MetricValue, ours: MetricValue, speed: float | None, excuse: str | None
-) -> ReproducedColumn:
-    assert theirs.value is not None
-    assert ours.value is not None
-    raw = ours.value / theirs.value
-    is_scaled = bound.scaled == "always" or (bound.scaled == "across machines" and not pair.same_machine)
-    scale = speed if is_scaled and speed is not None else 1.0
-    ratio = raw / scale
-    scaled = f", {ratio:.2f} by the sentinel's {scale:.2f}" if scale != 1.0 else ""
-    text = f"{ours.value:.4g} {ours.unit} here, {theirs.value:.4g} in the bundle: ratio {raw:.2f}{scaled}"
-    band = f"{1 / bound.band:.2g} to {bound.band:g}"
-    if _source(theirs) != _source(ours):
-        answer, why = (
-            ReproductionAnswer.INCONCLUSIVE,
-            f"{text}; another meter: {_source(ours)} here, {_source(theirs)} in the bundle",
-        )
-    elif (short := _short(pair, bound)) is not None:
-        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{text}; too short to compare: {short}"
-    elif 1 / bound.band <= ratio <= bound.band:
-        answer, why = ReproductionAnswer.REPRODUCED, f"{text}; in the band {band}"
-    elif excuse is not None:
-        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{text}; outside {band}, but {excuse}"
-    else:
-        answer, why = ReproductionAnswer.DIFFERENT, f"{text}; outside {band} on the same machine with no sign of other work"
-    return ReproducedColumn(name=bound.metric, tolerance="machine", where=pair.where, answer=answer, why=why, decides=False)
+        if theirs is None or ours is None or not theirs.value or not ours.value:
+            continue
+        raw = ours.value / theirs.value
+        is_scaled = bound.scaled == "always" or (bound.scaled == "across machines" and not pair.same_machine)
+        scale = speed if is_scaled and speed is not None else 1.0
+        ratio = raw / scale
+        scaled = f", {ratio:.2f} by the sentinel's {scale:.2f}" if scale != 1.0 else ""
+        text = f"{ours.value:.4g} {ours.unit} here, {theirs.value:.4g} in the bundle: ratio {raw:.2f}{scaled}"
+        band = f"{1 / bound.band:.2g} to {bound.band:g}"
+        # By what each was metered; a model's coefficients are in its source.
+        meters = [f"{metric.kind}, {' '.join(metric.source.split())}" for metric in (ours, theirs)]
+        answer = INCONCLUSIVE
+        if meters[0] != meters[1]:
+            why = f"another meter: {meters[0]} here, {meters[1]} in the bundle"
+        elif (short := _short(pair, bound)) is not None:
+            why = f"too short to compare: {short}"
+        elif 1 / bound.band <= ratio <= bound.band:
+            answer, why = REPRODUCED, f"in the band {band}"
+        elif excuse is not None:
+            why = f"outside {band}, but {excuse}"
+        else:
+            answer, why = DIFFERENT, f"outside {band} on the same machine with no sign of other work"
+        why = f"{text}; {why}"
+        yield ReproducedColumn(name=bound.metric, tolerance="machine", where=pair.where, answer=answer, why=why, decides=False)
 
 
 def _short(pair: RunPair, bound: Bound) -> str | None:
@@ -431,8 +422,3 @@ def _short(pair: RunPair, bound: Bound) -> str | None:
     if any(time is None or time.value is None or time.value / MS_PER_SECOND >= floor for time in times):
         return None
     return f"{'both are' if bound.floor == 'its time' else 'time.jct of both is'} below {floor:g} s"
-
-
-def _source(metric: MetricValue) -> str:
-    """Return by what it was metered; a model's coefficients are in its source."""
-    return f"{metric.kind}, {' '.join(metric.source.split())}"
