@@ -88,25 +88,25 @@ def _notes(verification: Verification) -> Iterator[str]:
     from tuneoff.trust.verify.planned import STATED as STATED_BY_PLAN
 
     yield from (f"note: {text}" for text in verification.notes)
-    noted: dict[str, list[str]] = {}
-    for outcome in verification.outcomes:
-        for text in outcome.notes:
-            noted.setdefault(text, []).append(outcome.where)
-    for text, places in noted.items():
-        yield f"note: {text}: {_listed(places)}"
-    stated: dict[str, list[str]] = {}
-    for outcome in verification.outcomes:
-        for text in outcome.stated:
-            stated.setdefault(text, []).append(outcome.where)
+    yield from (f"note: {text}: {places}" for text, places in _places(verification, "notes"))
     if any(outcome.status is not None for outcome in verification.outcomes):
         plan = f"as matrix.json does: {', '.join(STATED_BY_PLAN)}"
         yield f"not recomputable, taken as end.json states it: {', '.join(STATED)}; {plan}"
-    for text, places in stated.items():
-        yield f"not recomputable, taken as end.json states it: {one_line(text)}: {_listed(places)}"
+    for text, places in _places(verification, "stated"):
+        yield f"not recomputable, taken as end.json states it: {one_line(text)}: {places}"
     if verification.not_begun:
         yield f"not begun: {_listed([run.name for run in verification.not_begun])}"
     for run in verification.skipped:
         yield f"skipped: {run.name}: {one_line(run.skip_reason or '')}"
+
+
+def _places(verification: Verification, name: str) -> Iterator[tuple[str, str]]:
+    """Yield each of the texts that executions have under a name, with where."""
+    places: dict[str, list[str]] = {}
+    for outcome in verification.outcomes:
+        for text in getattr(outcome, name):
+            places.setdefault(text, []).append(outcome.where)
+    yield from ((text, _listed(where)) for text, where in places.items())
 
 
 def _listed(names: list[str]) -> str:

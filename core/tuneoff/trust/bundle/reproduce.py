@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,8 +83,22 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
     here = capture(frameworks)
     packages = dict.fromkeys(name for environment in recorded for name in environment.get("versions") or ())
     here["versions"] = {name: here["versions"].get(name) or installed_version(name) for name in packages}
+
+    # Which tuneoff made and reads the bundle, and whether its numbers follow from its raw files. Another tuneoff may define a
+    # metric otherwise, so its recomputation proves nothing; a broken seal does in any case.
+    manifest, code = bundle.manifest, code_digest()
+    made_by, read_by = (f"{manifest.tuneoff} ({manifest.tuneoff_code[:12] or UNKNOWN})", f"{tuneoff.__version__} ({code[:12]})")
+    said = "verified" if manifest.verified else f"not verified ({(manifest.problems or ('it says so',))[0]})"
+    now = "verified" if not bundle.problems else f"not verified ({bundle.problems[0]})"
+    is_proof = not manifest.verified or manifest.tuneoff_code == code or not bundle.seals_hold
+    is_wrong = not manifest.verified or bool(bundle.problems)
+    rows = [
+        environment_row("tuneoff (its code)", "notice", made_by, read_by),
+        environment_row("verification of the bundle", "identity" if is_proof else "notice", said, now, is_wrong=is_wrong),
+        _seeds(bundle, runs, seed),
+    ]
+
     no_data: dict[str, str] = {}
-    rows = [*_verified(bundle), _seeds(bundle, runs, seed)]
     preloaded: set[str] = set()
     workloads = {workload_key(run.spec.experiment.workload): run.spec.experiment.workload for run in runs}
     for key, workload in workloads.items():
@@ -107,21 +121,6 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
 def workload_key(workload: WorkloadSpec) -> str:
     """Return what tells workloads with different data apart."""
     return canonical_json([workload.name, dict(workload.options)])
-
-
-def _verified(bundle: Bundle) -> Iterator[EnvironmentRow]:
-    """Yield which tuneoff made and reads the bundle, and whether its numbers follow from its raw files.
-
-    Another tuneoff may define a metric otherwise, so its recomputation proves nothing; a broken seal does in any case.
-    """
-    manifest, code = bundle.manifest, code_digest()
-    is_own = manifest.tuneoff_code == code
-    texts = (f"{manifest.tuneoff} ({manifest.tuneoff_code[:12] or UNKNOWN})", f"{tuneoff.__version__} ({code[:12]})")
-    yield environment_row("tuneoff (its code)", "notice", *texts)
-    said = "verified" if manifest.verified else f"not verified ({(manifest.problems or ('it says so',))[0]})"
-    now = "verified" if not bundle.problems else f"not verified ({bundle.problems[0]})"
-    level: Level = "identity" if not manifest.verified or is_own or not bundle.seals_hold else "notice"
-    yield environment_row("verification of the bundle", level, said, now, is_wrong=not manifest.verified or bool(bundle.problems))
 
 
 def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> EnvironmentRow:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,7 +20,7 @@ from tuneoff.record.store import cached_run, encode
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.history_check.rules import check_run
 from tuneoff.trust.verify.consistency import WatchedLog, clock_faults, wrong_sums
-from tuneoff.trust.verify.findings import TOO_DEEP, Fault, VerifiedExecution, count_values, read_object
+from tuneoff.trust.verify.findings import TOO_DEEP, VerifiedExecution, count_values, read_object
 from tuneoff.trust.verify.planned import VerificationTask, check_planned
 
 STATED = ("versions", "environment")
@@ -51,8 +50,15 @@ def _verify(task: VerificationTask, outcome: VerifiedExecution) -> None:
     except OSError as error:
         outcome.add("file", END, f"cannot be read: {error.strerror}")
         return
-    end = _end(folder, content, outcome)
-    if end is None:
+    value = read_object(content, FORMAT_VERSION, outcome, END)
+    if value is None:
+        return
+    try:
+        end = read_end(folder, content)
+        if value != json.loads(msgspec.json.encode(end)):
+            outcome.add("schema", END, "is not as tuneoff writes it: keys are missing or unknown")
+    except ResultsError as error:
+        outcome.add("schema", END, str(error).replace(f"{folder / END} ", ""))
         return
     outcome.status = end.ruling.status if end.ruling is not None else "done"
     derivation = None
@@ -85,26 +91,12 @@ def _verify(task: VerificationTask, outcome: VerifiedExecution) -> None:
     if record.clock is not None:
         outcome.add_all("clock", clock_faults(log.lives, record, samples))
     _test_files(folder, record, outcome)
-    outcome.add_all("file", _checkpoint(folder, record))
+    if record.test is not None and record.test.checkpoint_sha256 is not None:
+        _check_checkpoint(folder, record.test.trial, record.test.checkpoint_sha256, outcome)
     for broken in check_run(folder, record):
         outcome.add("history", broken.rule, broken.line, shown_by=broken)
     check_planned(derived, end, task, outcome)
     outcome.add_all("sum", wrong_sums(record.metrics, derived.account))
-
-
-def _end(folder: Path, content: bytes, outcome: VerifiedExecution) -> ExecutionEnd | None:
-    """Return what was stated of an execution; None where that cannot be read."""
-    value = read_object(content, FORMAT_VERSION, outcome, END)
-    if value is None:
-        return None
-    try:
-        end = read_end(folder, content)
-        if value != json.loads(msgspec.json.encode(end)):
-            outcome.add("schema", END, "is not as tuneoff writes it: keys are missing or unknown")
-        return end
-    except ResultsError as error:
-        outcome.add("schema", END, str(error).replace(f"{folder / END} ", ""))
-    return None
 
 
 def _derive(task: VerificationTask, end: ExecutionEnd, outcome: VerifiedExecution) -> tuple[WatchedLog, Derived]:
@@ -182,18 +174,15 @@ def _test_files(folder: Path, record: RunRecord, outcome: VerifiedExecution) -> 
         outcome.compare("file", stored, due, what=name, text="{0} is {1}, the events say {2}")
 
 
-def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
+def _check_checkpoint(folder: Path, trial: str, tested: str, outcome: VerifiedExecution) -> None:
     """Hold the checkpoint that was tested to the digest that the test took of it."""
-    if record.test is None or record.test.checkpoint_sha256 is None:
-        return
-    path = checkpoint_path(folder, record.test.trial)
+    path = checkpoint_path(folder, trial)
     name = path.relative_to(folder).as_posix()
     try:
         digest = sha256_of(path)
+        if digest != tested:
+            outcome.add("file", name, f"its SHA-256 is {digest[:12]}, but the test scored {tested[:12]}")
     except FileNotFoundError:
-        yield Fault(name, "is missing: the test scored it")
+        outcome.add("file", name, "is missing: the test scored it")
     except OSError as error:
-        yield Fault(name, f"cannot be read: {error.strerror}")
-    else:
-        if digest != record.test.checkpoint_sha256:
-            yield Fault(name, f"its SHA-256 is {digest[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
+        outcome.add("file", name, f"cannot be read: {error.strerror}")
