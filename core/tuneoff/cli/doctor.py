@@ -33,14 +33,28 @@ EXAMPLE = "tuneoff doctor digits"
 
 def machine() -> Iterator[Finding]:
     """Check Python, platform, cores, memory, control groups and shared memory."""
+    from tuneoff.record.environment import capture
+    from tuneoff.run.supervisor.cgroups import group_sites
+
     version = ".".join(map(str, sys.version_info[:3]))
     yield _check("python", sys.version_info >= (3, 11), version, "tuneoff needs Python 3.11; make a new environment", exit_code=3)
     linux = sys.platform == "linux"
     yield _check("platform", linux, sys.platform, "limits and clean-up after a kill need Linux; there they are guaranteed")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     yield _check("cores", cores >= 2, f"{cores} usable", "two workers share one core; set workers.count to 1")
-    yield _memory()
-    yield _cgroup()
+    environment = capture()
+    total, available = environment["memory_total_bytes"], environment["memory_available_bytes"]
+    if total is None or available is None:
+        yield Finding(id="memory", verdict="warning", text="unknown: /proc/meminfo cannot be read")
+    else:
+        text = f"{available / GIB:.1f} GiB available of {total / GIB:.1f} GiB"
+        yield _check("memory", available >= MIN_MEMORY_BYTES, text, "close other programs, or use fewer workers")
+    sites = group_sites(("memory", "cpu"))
+    memory, cpu = sites["memory"], sites["cpu"]
+    text = f"memory limits by {memory.text}" if memory.parent else f"memory limits by the watchdog alone ({memory.text})"
+    text += f", CPU quotas by {cpu.text}" if cpu.parent else f", no CPU quotas for workers.cpu_limit ({cpu.text})"
+    way_out = "for hard limits run as root or with delegated memory and cpu controllers"
+    yield _check("cgroup", memory.parent is not None and cpu.parent is not None, text, way_out)
     yield _space(
         "/dev/shm", Path("/dev/shm"), MIN_SHARED_MEMORY_BYTES, "Ray is slow with less than 1 GiB; docker run --shm-size=2g"
     )
@@ -55,7 +69,7 @@ def power(plan: Plan | None) -> Iterator[Finding]:
     try:
         opened = open_power(plan.power if plan is not None else PowerSettings())
     except TuneoffError as error:
-        yield Finding(id="power", verdict="failed", text=str(error), exit_code=error.exit_code)
+        yield _failed("power", error)
     else:
         has_all = opened.chosen is not None and not opened.problems
         text = opened.line().removeprefix("power: ")
@@ -86,8 +100,8 @@ def adapters(plan: Plan | None) -> Iterator[Finding]:
         elif listing.state == "missing" and listing.plugin.name not in needed:
             yield Finding(id=name, verdict="warning", text=listing.text)
         else:
-            code = PluginError.exit_code if listing.state == "broken" else MissingPackageError.exit_code
-            yield Finding(id=name, verdict="failed", text=listing.text, exit_code=code)
+            error = PluginError if listing.state == "broken" else MissingPackageError
+            yield _failed(name, error(listing.text))
 
 
 def platforms(plan: Plan | None) -> Iterator[Finding]:
@@ -130,7 +144,7 @@ def data(plan: Plan | None) -> Iterator[Finding]:
     folder = os.environ.get("TUNEOFF_DATA_DIR")
     if folder is not None and not Path(folder).is_dir():
         text = f"TUNEOFF_DATA_DIR must be a folder, but {folder} is not; correct or unset it"
-        yield Finding(id="data folder", verdict="failed", text=text, exit_code=DataError.exit_code)
+        yield _failed("data folder", DataError(text))
     else:
         yield Finding(id="data folder", verdict="passed", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
     specs = [run.spec.experiment.workload for run in plan.counted] if plan is not None else []
@@ -140,7 +154,7 @@ def data(plan: Plan | None) -> Iterator[Finding]:
     for listing in list_workloads():
         name = f"workload {listing.plugin.name}"
         if listing.workload is None:
-            yield Finding(id=name, verdict="failed", text=listing.text, exit_code=PluginError.exit_code)
+            yield _failed(name, PluginError(listing.text))
         elif listing.plugin.name not in {spec.name for spec in specs}:
             options = {option: value for option, value in (listing.workload.default_options or {}).items() if value is not None}
             yield _workload(name, listing.workload, options, verdict="warning")
@@ -151,8 +165,13 @@ def results_folder(path: Path) -> Finding:
     existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
         text = f"{existing} must be writable, but is not; go to another folder, or use --output"
-        return Finding(id="results", verdict="failed", text=text, exit_code=ResultsError.exit_code)
+        return _failed("results", ResultsError(text))
     return _space("results", existing, MIN_DISK_BYTES, "free some, or use --output")
+
+
+def _failed(name: str, error: TuneoffError, verdict: Verdict = "failed") -> Finding:
+    """Return what an error says; `verdict`: another one, where it keeps nothing from running."""
+    return Finding(id=name, verdict=verdict, text=str(error), exit_code=error.exit_code)
 
 
 def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 0) -> Finding:
@@ -160,29 +179,6 @@ def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 
     if holds:
         return Finding(id=name, verdict="passed", text=text)
     return Finding(id=name, verdict="failed" if exit_code else "warning", text=f"{text}; {way_out}", exit_code=exit_code)
-
-
-def _memory() -> Finding:
-    from tuneoff.record.environment import capture
-
-    environment = capture()
-    total, available = environment["memory_total_bytes"], environment["memory_available_bytes"]
-    if total is None or available is None:
-        return Finding(id="memory", verdict="warning", text="unknown: /proc/meminfo cannot be read")
-    text = f"{available / GIB:.1f} GiB available of {total / GIB:.1f} GiB"
-    return _check("memory", available >= MIN_MEMORY_BYTES, text, "close other programs, or use fewer workers")
-
-
-def _cgroup() -> Finding:
-    from tuneoff.run.supervisor.cgroups import group_sites
-
-    sites = group_sites(("memory", "cpu"))
-    memory, cpu = sites["memory"], sites["cpu"]
-    possible = memory.parent is not None and cpu.parent is not None
-    text = f"memory limits by {memory.text}" if memory.parent else f"memory limits by the watchdog alone ({memory.text})"
-    text += f", CPU quotas by {cpu.text}" if cpu.parent else f", no CPU quotas for workers.cpu_limit ({cpu.text})"
-    way_out = "for hard limits run as root or with delegated memory and cpu controllers"
-    return _check("cgroup", possible, text, way_out)
 
 
 def _space(name: str, path: Path, least: int, way_out: str) -> Finding:
@@ -200,12 +196,12 @@ def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *
     missing = missing_modules(workload.preload)
     if missing:
         text = f"needs {', '.join(missing)}; run: {install_command(*missing)}"
-        return Finding(id=name, verdict=verdict, text=text, exit_code=MissingPackageError.exit_code)
+        return _failed(name, MissingPackageError(text), verdict)
     try:
         with output_as_errors():
             dataset = workload(options).prepare()
     except TuneoffError as error:
-        return Finding(id=name, verdict=verdict, text=str(error), exit_code=error.exit_code)
+        return _failed(name, error, verdict)
     size = f", {dataset.size_bytes / 1e6:.1f} MB" if dataset.size_bytes else ""
     return Finding(id=name, verdict="passed", text=f"{dataset.name} {dataset.version}{size}")
 

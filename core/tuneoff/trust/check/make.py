@@ -123,14 +123,9 @@ def make_evidence(
     unknown = sorted(names - {*planned, DRAWS, REFUSALS})
     if unknown:
         raise ExperimentError(f"checks read what is not made: {', '.join(unknown)}")
-    missing: dict[str, Finding] = {}
-    runs: list[CheckRun] = []
-    for run in planned.values():
-        absence = run.absence(subject.capabilities)
-        if absence is not None:
-            missing[run.name] = absence
-        elif run.name in names:
-            runs.append(run)
+    absences = {name: run.absence(subject.capabilities) for name, run in planned.items()}
+    missing = {name: absence for name, absence in absences.items() if absence is not None}
+    runs = [run for name, run in planned.items() if name in names and name not in missing]
     with asked_to_end() as interrupt:
         refusals = _refusals(subject, folder, interrupt) if REFUSALS in names else None
         drawn = _drawn(subject, interrupt, tell, announce) if DRAWS in names else None
@@ -147,9 +142,7 @@ def make_evidence(
             drawn = Drawing(state=DRAWN, source="runs", configurations=received)
         else:
             drawn = missing.get(MANY) or not_tested("no configuration was received")
-    for name, item in {REFUSALS: refusals, DRAWS: drawn}.items():
-        if isinstance(item, Finding):
-            missing[name] = item
+    missing |= {name: item for name, item in ((REFUSALS, refusals), (DRAWS, drawn)) if isinstance(item, Finding)}
     return AdapterEvidence(
         subject=subject,
         runs=finished_runs,
