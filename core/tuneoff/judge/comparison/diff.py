@@ -183,11 +183,21 @@ def compared(old: Results, new: Results) -> Comparison:
     both = grouped(old, confidence), grouped(new, confidence)
     matched = _matched(*both)
     _check_some(matched, old, new)
-    a, b = (list(_environments(run for group in matched for run in getattr(group, side).runs)) for side in ("old", "new"))
+    by_id = {run.run_id: run for group in matched for run in group.new.runs}
+    olds = [run for group in matched for run in group.old.runs]
+    news = [by_id[run.run_id] for run in olds]
+    names = [group.name for group in matched for _ in group.old.runs]
+    ended = [
+        StatusChange(name=name, seed=before.seed, old=before.status, new=now.status, reason=now.reason or before.reason or "")
+        for name, before, now in zip(names, olds, news, strict=True)
+        if before.status != now.status and {before.status, now.status} <= set(_TOLD)
+    ]
+    in_a, in_b = (Counter(flag for run in runs for flag in run.flags) for runs in (olds, news))
+    a, b = (list(_environments(runs)) for runs in (olds, news))
     same_machine = is_same_machine(a, b)
     return Comparison(
         folders=(old.folder, new.folder),
-        runs=sum(len(group.old.runs) for group in matched),
+        runs=len(olds),
         same_machine=same_machine,
         environment=tuple(row for row in compare_environments(a, b, recorded=True) if row.a != row.b),
         analysis={
@@ -198,8 +208,8 @@ def compared(old: Results, new: Results) -> Comparison:
         sentinel=sentinel_ratio(a, b) if same_machine else None,
         changes=tuple(_changes(matched, both, old, same_machine)),
         exact=tuple(exact for group in matched if (exact := _exact(group, same_machine)) is not None),
-        ended=tuple(_ended(matched)),
-        flags=_flags(matched),
+        ended=tuple(sorted(ended, key=lambda change: (not change.is_failure, change.is_recovery))),
+        flags={flag: (in_a[flag], in_b[flag]) for flag in sorted({*in_a, *in_b}) if in_a[flag] != in_b[flag]},
         left_out=tuple(_left_out(*both)),
     )
 
@@ -224,7 +234,13 @@ def _changes(
     for group in firsts:
         alpha = plan.alpha(in_scope[group.old.scope])
         for question in plan.questions_of(group.old.spec.experiment, unit_of):
-            blocked = _blocked(group, question, same_machine)
+            blocked = None  # or why it is not compared
+            if group.old.emulated or group.new.emulated:
+                blocked = EMULATED
+            elif not all(any(run.will_run for run in side.runs) for side in (group.old, group.new)):
+                blocked = "skipped"
+            elif not same_machine and not metric(question.metric).is_counted:
+                blocked = OTHER_MACHINE
             judged = PairComparison(group.new, group.old, question, alpha).verdict() if blocked is None else None
             yield Change(
                 name=group.name,
@@ -237,15 +253,6 @@ def _changes(
             )
 
 
-def _blocked(group: MatchedGroups, question: Question, same_machine: bool) -> str | None:
-    """Say why a question of an entry is not compared."""
-    if group.old.emulated or group.new.emulated:
-        return EMULATED
-    if not any(run.will_run for run in group.old.runs) or not any(run.will_run for run in group.new.runs):
-        return "skipped"
-    return None if same_machine or metric(question.metric).is_counted else OTHER_MACHINE
-
-
 def _noise(
     group: MatchedGroups, both: tuple[Sequence[Group], Sequence[Group]], question: Question, error: float
 ) -> Iterator[Noise]:
@@ -255,33 +262,6 @@ def _noise(
             interval = PairComparison(again, first, question, error, is_noise=True).verdict().interval
             if interval is not None:
                 yield Noise(side=side, pair=f"{again.label} against {first.label}", interval=interval)
-
-
-def _ended(matched: Sequence[MatchedGroups]) -> list[StatusChange]:
-    """Return the runs whose status is another one, failures first."""
-    changes = []
-    for group in matched:
-        for old, new in _pairs(group):
-            if old.status != new.status and {old.status, new.status} <= set(_TOLD):
-                reason = new.reason or old.reason or ""
-                changes.append(StatusChange(name=group.name, seed=old.seed, old=old.status, new=new.status, reason=reason))
-    return sorted(changes, key=lambda change: (not change.is_failure, change.is_recovery))
-
-
-def _flags(matched: Sequence[MatchedGroups]) -> dict[str, tuple[int, int]]:
-    """Return, by flag, how many of the shared runs have it in A and in B, where that differs."""
-    counts = Counter[str](), Counter[str]()
-    for group in matched:
-        for pair in _pairs(group):
-            for run, count in zip(pair, counts, strict=True):
-                count.update(run.flags)
-    old, new = counts
-    return {name: (old[name], new[name]) for name in sorted({*old, *new}) if old[name] != new[name]}
-
-
-def _pairs(group: MatchedGroups) -> list[tuple[Run, Run]]:
-    news = {run.run_id: run for run in group.new.runs}
-    return [(run, news[run.run_id]) for run in group.old.runs]
 
 
 def _exact(group: MatchedGroups, same_machine: bool) -> BitComparison | None:
