@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from tuneoff.experiment.analysis import Margin, quality_margin
 from tuneoff.experiment.names import variant_text
-from tuneoff.experiment.schema import AnalysisPart
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Question
@@ -34,7 +33,6 @@ from tuneoff.judge.results import EMULATED, POOL, Results
 from tuneoff.judge.stats.equivalence import Equivalence, EquivalenceAnswer, equivalence, mean_interval
 from tuneoff.judge.stats.location import Interval
 
-_DEFAULTS = AnalysisPart()
 Kind = Literal["algorithm", "runtime", "noise floor"]
 EXACT_UP_TO = 1000  # scores on a side; beyond, the distribution of KS is taken as asymptotic
 SAMPLER, NO_PRUNER = "random", "none"
@@ -48,10 +46,10 @@ FEWEST_SCORES, FEWEST_SEEDS = 4, 2  # of a side; with fewer no difference at all
 class Controls:
     """What the controls of a matrix say."""
 
-    same_configurations: tuple[SameConfiguration, ...] = ()
-    pairs: tuple[EntryPair, ...] = ()
-    effects: tuple[Effect, ...] = ()
-    confidence: float = _DEFAULTS.confidence
+    same_configurations: tuple[SameConfiguration, ...]
+    pairs: tuple[EntryPair, ...]
+    effects: tuple[Effect, ...]
+    confidence: float
 
     @property
     def alpha(self) -> float:
@@ -109,8 +107,11 @@ def effects(all_settings: Sequence[Setting], primary_metric: str, confidence: fl
 def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group, tuple[str, str]]]:
     """Yield (kind, one, other, their names): first what models add, then what runtimes do, then chance."""
     every = [group for groups in all_settings for group in groups]
-    for group in every:
-        plain = _random(every, group) if group.scope.sampler not in NOT_MODELS else None
+    # The group of the same entry, pruner and variant with random search.
+    keys = [(group.label, group.scope.pruner, variant_text(group.spec.experiment.variant)) for group in every]
+    random = {key: group for key, group in reversed([*zip(keys, every, strict=True)]) if group.scope.sampler == SAMPLER}
+    for key, group in zip(keys, every, strict=True):
+        plain = random.get(key) if group.scope.sampler not in NOT_MODELS else None
         if plain is not None:
             yield "algorithm", group, plain, (f"{group.label} {setting_text(group)}", SAMPLER)
     for groups in all_settings:
@@ -129,13 +130,6 @@ def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group
     for groups in all_settings:
         for again, first in noise_pairs(groups):
             yield "noise floor", again, first, (f"{again.label} {setting_text(again)}", first.label)
-
-
-def _random(every: Sequence[Group], group: Group) -> Group | None:
-    """Return the group of the same entry, pruner and variant with random search."""
-    key = (group.label, group.scope.pruner, variant_text(group.spec.experiment.variant))
-    same = (other for other in every if (other.label, other.scope.pruner, variant_text(other.spec.experiment.variant)) == key)
-    return next((other for other in same if other.scope.sampler == SAMPLER), None)
 
 
 def _effect(kind: Kind, group: Group, other: Group, names: tuple[str, str], metric: str, confidence: float) -> Effect:

@@ -79,35 +79,35 @@ class SameConfiguration:
 
 def same_configurations(all_settings: Sequence[Setting]) -> list[SameConfiguration]:
     """Return the control of each setting with `sampler: fixed` and at least two entries."""
-    held = [groups for groups in all_settings if groups[0].scope.sampler == SAMPLER and len(groups) > 1]
-    return [_control(groups) for groups in held]
-
-
-def _control(groups: Setting) -> SameConfiguration:
-    compared = [group for group in groups if not group.emulated]
-    candidates = [group for group in compared if group.done]
-    reference = next((group for group in candidates if group.spec.adapter == POOL), candidates[0] if candidates else None)
-    values = {group.label: values_of(group.done, group.spec.experiment.budget.epochs_per_trial) for group in groups}
-    adapters = tuple(_compared(group, reference, values) for group in groups)
-    held = {group.label for group in compared}
-    differences = tuple(_differences(values, held))
-    trained = Counter(epoch for label in held for epoch in {key[:3] for key in values[label]})
-    return SameConfiguration(
-        setting=setting_text(groups[0]),
-        reference=reference.label if reference is not None else None,
-        adapters=adapters,
-        differences=differences,
-        answer=_answer(adapters, differences, any_shared=any(count > 1 for count in trained.values())),
-    )
-
-
-def _answer(adapters: Sequence[ComparedAdapter], differences: Sequence[Difference], *, any_shared: bool) -> Equality:
-    if any(not difference.emulated_only for difference in differences):
-        return Equality.DIFFERENT
-    if not any_shared:
-        return Equality.NOTHING
-    held = [adapter for adapter in adapters if not adapter.emulated]
-    return Equality.INCOMPLETE if any(adapter.lacking or adapter.not_done for adapter in held) else Equality.EQUAL
+    controls = []
+    for groups in all_settings:
+        if groups[0].scope.sampler != SAMPLER or len(groups) < 2:
+            continue
+        compared = [group for group in groups if not group.emulated]
+        candidates = [group for group in compared if group.done]
+        reference = next((group for group in candidates if group.spec.adapter == POOL), candidates[0] if candidates else None)
+        values = {group.label: values_of(group.done, group.spec.experiment.budget.epochs_per_trial) for group in groups}
+        adapters = tuple(_compared(group, reference, values) for group in groups)
+        held = {group.label for group in compared}
+        differences = tuple(_differences(values, held))
+        trained = Counter(epoch for label in held for epoch in {key[:3] for key in values[label]})
+        answer = Equality.EQUAL
+        if not all(difference.emulated_only for difference in differences):
+            answer = Equality.DIFFERENT
+        elif max(trained.values(), default=0) < 2:
+            answer = Equality.NOTHING
+        elif any(adapter.lacking or adapter.not_done for adapter in adapters if not adapter.emulated):
+            answer = Equality.INCOMPLETE
+        controls.append(
+            SameConfiguration(
+                setting=setting_text(groups[0]),
+                reference=reference.label if reference is not None else None,
+                adapters=adapters,
+                differences=differences,
+                answer=answer,
+            )
+        )
+    return controls
 
 
 def _compared(group: Group, reference: Group | None, values: Mapping[str, Values]) -> ComparedAdapter:

@@ -77,48 +77,6 @@ def clock_faults(lives: Sequence[Life], record: RunRecord, samples: Samples | No
     All processes of one boot read the same two clocks, so wall minus monotonic must be the same in all of them, up to what
     a time service may have turned the wall clock meanwhile: 500 ns per ms between the two readings, and 20 ms at once.
     """
-    yield from _disagreeing(lives, samples)
-
-    # No event is before its process began.
-    slept: dict[str, bool] = {}  # older than `slept_ns`: its processes' starts are on another clock
-    for life in lives:
-        boot = _boot(life.process)
-        slept[boot] = slept.get(boot, True) and life.process.began_ns > life.process.t
-    for life in lives:
-        process = life.process
-        late = process.t - process.anchor_monotonic_ns
-        if late < -process.anchor_width_ns or late > HEADER_NS:
-            text = (
-                f"its first line is {late / 1e9:.3f} s after its clock's anchor, where 0 to {HEADER_NS // NANOSECONDS} s can be"
-            )
-            yield Fault(life.file, text)
-        early = process.began_ns - life.first
-        if early > TICK_NS and not slept[_boot(process)]:
-            yield Fault(life.file, f"it has an event {early / 1e9:.3f} s before its process began")
-
-    # Events and samples lie in the run.
-    assert record.clock is not None
-    undeploy = record.step("undeploy")
-    undeployed_ns = undeploy.ended_ns if undeploy is not None else None  # since the run's start
-    start_ns = record.clock.start_monotonic_ns
-    yield from _outside_the_run(lives, start_ns, undeployed_ns, record.clock_uncertainty_ns)
-    if samples is None or not lives:
-        return
-    times = [sample.t for sample in samples.usage]
-    times += [t for series in samples.power.values() for t in (*series.times[:1], *series.times[-1:])]
-    if not times:
-        return
-    begin = min(life.process.t for life in lives) - start_ns - GRACE_NS
-    early = begin - min(times)
-    if early > 0:
-        yield Fault(SAMPLES, f"it has a sample {(early + GRACE_NS) / 1e9:.3f} s before the run")
-    if undeployed_ns is not None:
-        last = max(undeployed_ns, *(life.last - start_ns for life in lives)) + GRACE_NS
-        if max(times) > last:
-            yield Fault(SAMPLES, f"it has a sample {(max(times) - last + GRACE_NS) / 1e9:.3f} s after the run")
-
-
-def _disagreeing(lives: Sequence[Life], samples: Samples | None) -> Iterator[Fault]:
     boots: dict[str, list[tuple[str, Process | Header]]] = defaultdict(list)
     anchored: list[tuple[str, Process | Header]] = [(life.file, life.process) for life in lives]
     for file, anchor in (*anchored, *([(SAMPLES, samples.header)] if samples is not None else ())):
@@ -138,25 +96,57 @@ def _disagreeing(lives: Sequence[Life], samples: Samples | None) -> Iterator[Fau
                 )
                 yield Fault(file, text)
 
+    # No event is before its process began.
+    slept: dict[str, bool] = {}  # older than `slept_ns`: its processes' starts are on another clock
+    for life in lives:
+        boot = _boot(life.process)
+        slept[boot] = slept.get(boot, True) and life.process.began_ns > life.process.t
+    for life in lives:
+        process = life.process
+        late = process.t - process.anchor_monotonic_ns
+        if late < -process.anchor_width_ns or late > HEADER_NS:
+            text = (
+                f"its first line is {late / 1e9:.3f} s after its clock's anchor, where 0 to {HEADER_NS // NANOSECONDS} s can be"
+            )
+            yield Fault(life.file, text)
+        early = process.began_ns - life.first
+        if early > TICK_NS and not slept[_boot(process)]:
+            yield Fault(life.file, f"it has an event {early / 1e9:.3f} s before its process began")
 
-def _outside_the_run(lives: Sequence[Life], start_ns: int, undeployed_ns: int | None, uncertainty_ns: int) -> Iterator[Fault]:
-    """The run lies between the first line of supervisor or coordinator and their last event, un-deploy at the earliest."""
+    # Events lie in the run: between the first line of supervisor or coordinator and their last event, un-deploy at the earliest.
+    assert record.clock is not None
+    undeploy = record.step("undeploy")
+    undeployed_ns = undeploy.ended_ns if undeploy is not None else None  # since the run's start
+    start_ns = record.clock.start_monotonic_ns
     alignment = Alignment(life.process for life in lives)
     keepers = [life for life in lives if life.process.role in ("supervisor", "coordinator")]
-    if not keepers:
-        return
-    begin = min(life.process.t for life in keepers)
-    end = None
+    begin, end = min((life.process.t for life in keepers), default=0), None
     if undeployed_ns is not None:
         end = max([start_ns + undeployed_ns, *(life.last for life in keepers)]) + GRACE_NS
-    for life in lives:
+    for life in lives if keepers else ():
         offset = alignment.offset_ns(life.process)
-        slack = TICK_NS + (uncertainty_ns if alignment.is_foreign(life.process) else 0)
+        slack = TICK_NS + (record.clock_uncertainty_ns if alignment.is_foreign(life.process) else 0)
         early = begin - (life.first + offset)
         if early > slack:
             yield Fault(life.file, f"it has an event {early / 1e9:.3f} s before the run")
         if end is not None and life.last + offset - end > slack:
             yield Fault(life.file, f"it has an event {(life.last + offset - end + GRACE_NS) / 1e9:.3f} s after the run")
+
+    # So do samples.
+    if samples is None or not lives:
+        return
+    times = [sample.t for sample in samples.usage]
+    times += [t for series in samples.power.values() for t in (*series.times[:1], *series.times[-1:])]
+    if not times:
+        return
+    begin = min(life.process.t for life in lives) - start_ns - GRACE_NS
+    early = begin - min(times)
+    if early > 0:
+        yield Fault(SAMPLES, f"it has a sample {(early + GRACE_NS) / 1e9:.3f} s before the run")
+    if undeployed_ns is not None:
+        last = max(undeployed_ns, *(life.last - start_ns for life in lives)) + GRACE_NS
+        if max(times) > last:
+            yield Fault(SAMPLES, f"it has a sample {(max(times) - last + GRACE_NS) / 1e9:.3f} s after the run")
 
 
 def _boot(anchor: Process | Header) -> str:
