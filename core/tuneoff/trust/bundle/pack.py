@@ -121,7 +121,11 @@ def pack(
             "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
         ]
         contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, records)))
-        _check_size(contents, limit_bytes)  # before anything is read
+        sizes = {path: item.stat().st_size if isinstance(item, Path) else len(item) for path, item in contents.items()}
+        needed = sum(names.disk_bytes(path, size) for path, size in sizes.items())
+        if needed > limit_bytes:  # before anything is read
+            size, limit = (f"{size / 1e6:.0f} MB" for size in (needed, limit_bytes))
+            raise ResultsError(f"the bundle would unpack to {size}, but the limit is {limit}; raise --limit-mb")
         check_no_secrets(contents)
         files = tuple(describe(path, contents[path]) for path in sorted(contents))
         if (wrong := next(wrong_files(files), None)) is not None:
@@ -142,14 +146,6 @@ def pack(
         with interrupting():
             digest = write_archive(target, manifest, contents)
     return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=manifest)
-
-
-def _check_size(contents: Mapping[str, Content], limit_bytes: int) -> None:
-    sizes = {path: item.stat().st_size if isinstance(item, Path) else len(item) for path, item in contents.items()}
-    needed = sum(names.disk_bytes(path, size) for path, size in sizes.items())
-    if needed > limit_bytes:
-        size, limit = (f"{size / 1e6:.0f} MB" for size in (needed, limit_bytes))
-        raise ResultsError(f"the bundle would unpack to {size}, but the limit is {limit}; raise --limit-mb")
 
 
 def _check_target(target: Path, plan: Plan, note: Note) -> None:

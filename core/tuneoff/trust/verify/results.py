@@ -133,7 +133,11 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         ResultsError: it is not a results folder, or it cannot be read.
     """
     plan = check_plan(results)
-    listed = _listed(results, plan)
+    listed = []  # what was begun, before its folders are listed: a command may begin another execution meanwhile
+    try:
+        listed = begun(results)
+    except OSError as error:
+        plan.add("file", "", f"cannot be read: {error.strerror}", where=BEGUN)
     planned = {run.run_id: run for run in plan.runs}
     with reading(results) as is_free:
         was_running = not is_free
@@ -142,11 +146,12 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         return verification
     tasks = []
     bare: list[tuple[Path, str]] = []
-    for folder in _executions(results, plan):
+    runs = _folders(results / RUNS, results, plan) if os.path.lexists(results / RUNS) else []
+    for folder in (execution for run in runs for execution in _folders(run, results, plan)):
         where = folder.relative_to(results).as_posix()
         if os.path.lexists(folder / END):
-            run = planned.get(folder.parent.name)
-            emulated = run is not None and run.emulated if plan.is_read else None
+            of_plan = planned.get(folder.parent.name)
+            emulated = of_plan is not None and of_plan.emulated if plan.is_read else None
             tasks.append(VerificationTask(folder, where, emulated, plan.analysis_digest, plan.accounting))
         else:
             bare.append((folder, where))
@@ -174,22 +179,6 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     if is_running:
         verification.notes.append("a tuneoff command works in this folder now: it is not complete")
     return verification
-
-
-def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
-    """Return the executions that were begun, before their folders are listed: a command may begin another one meanwhile."""
-    try:
-        return begun(results)
-    except OSError as error:
-        plan.add("file", "", f"cannot be read: {error.strerror}", where=BEGUN)
-        return []
-
-
-def _executions(results: Path, plan: PlanFindings) -> Iterator[Path]:
-    """Yield the folders of executions, in a fixed order; a folder that cannot be read is a problem."""
-    runs = _folders(results / RUNS, results, plan) if os.path.lexists(results / RUNS) else []
-    for run in runs:
-        yield from _folders(run, results, plan)
 
 
 def _folders(path: Path, results: Path, plan: PlanFindings) -> list[Path]:
