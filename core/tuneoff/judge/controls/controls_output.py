@@ -11,7 +11,7 @@ from tuneoff.base.commands import command
 from tuneoff.base.format import counted, number
 from tuneoff.base.json_values import field_values
 from tuneoff.judge.controls.compute import QUALITY, Controls, Effect, EntryPair, differing_pairs
-from tuneoff.judge.controls.same_configuration import ComparedAdapter, Difference, Equality, SameConfiguration
+from tuneoff.judge.controls.same_configuration import ComparedAdapter, Difference, Equality
 from tuneoff.judge.stats.equivalence import EquivalenceAnswer
 from tuneoff.judge.stats.location import Interval
 
@@ -54,33 +54,57 @@ def headlines(controls: Controls, results: Path) -> list[str]:
 def _sections(controls: Controls, most: int) -> Iterator[Section]:
     """Yield all sections; `most`: differing values that are listed."""
     for control in controls.same_configurations:
-        yield _same_configuration(control, most)
-    if controls.pairs:
-        yield _same_algorithm(controls)
-    yield from _effects(controls)
-
-
-def _same_configuration(control: SameConfiguration, most: int) -> Section:
-    held = [adapter for adapter in control.adapters if not adapter.emulated]
-    what = {
-        Equality.EQUAL: f"all values of {len(held)} frameworks are equal bit for bit",
-        Equality.DIFFERENT: f"{counted(len(control.contradicting), 'value')} not the same in all frameworks",
-        Equality.INCOMPLETE: "what could be compared is equal bit for bit, but a part of the plan is missing",
-        Equality.NOTHING: "fewer than two frameworks have an epoch in common",
-    }[control.answer]
-    width = max(len(adapter.label) for adapter in control.adapters)
-    return Section(
-        answer=f"Same configurations (sampler {control.setting}): {control.answer.value}: {what}.",
-        alarms=tuple(_listed("differs", control.contradicting, most)),
-        evidence=(
-            *(f"{adapter.label.ljust(width)}  {_compared(adapter, control.reference)}" for adapter in control.adapters),
-            *_listed(
-                "differs where emulated, in no answer",
-                [adapter for adapter in control.differences if adapter.emulated_only],
-                most,
+        held = [adapter for adapter in control.adapters if not adapter.emulated]
+        what = {
+            Equality.EQUAL: f"all values of {len(held)} frameworks are equal bit for bit",
+            Equality.DIFFERENT: f"{counted(len(control.contradicting), 'value')} not the same in all frameworks",
+            Equality.INCOMPLETE: "what could be compared is equal bit for bit, but a part of the plan is missing",
+            Equality.NOTHING: "fewer than two frameworks have an epoch in common",
+        }[control.answer]
+        width = max(len(adapter.label) for adapter in control.adapters)
+        emulated = [difference for difference in control.differences if difference.emulated_only]
+        yield Section(
+            answer=f"Same configurations (sampler {control.setting}): {control.answer.value}: {what}.",
+            alarms=tuple(_listed("differs", control.contradicting, most)),
+            evidence=(
+                *(f"{adapter.label.ljust(width)}  {_compared(adapter, control.reference)}" for adapter in control.adapters),
+                *_listed("differs where emulated, in no answer", emulated, most),
             ),
-        ),
-    )
+        )
+
+    if controls.pairs:
+        alarms = [
+            f"WARNING: {pair.one} and {pair.other} ({pair.setting}) select models of different quality with the same algorithm: "
+            "the interval is outside the margin"
+            for pair in differing_pairs(controls.pairs)
+        ]
+        margins = dict.fromkeys((pair.margin.value, pair.margin.source) for pair in controls.pairs)
+        evidence = [
+            f"margin ±{value:g} of {QUALITY}: {source}; intervals of {100 * (1 - 2 * controls.alpha):.0f} % by seed (TOST)"
+            for value, source in margins
+            if value is not None
+        ]
+        settings = dict.fromkeys(pair.setting for pair in controls.pairs)
+        rows = [_pair(pair, many=len(settings) > 1) for pair in controls.pairs]
+        widths = [max(len(row[column]) for row in rows) for column in range(2)]
+        evidence += ["  ".join((name.ljust(widths[0]), scores.ljust(widths[1]), quality)) for name, scores, quality in rows]
+        answer = _headline([pair for pair in controls.pairs if not pair.is_noise])
+        yield Section(
+            answer=f"Same algorithm (sampler {', '.join(settings)}): {answer}", alarms=tuple(alarms), evidence=tuple(evidence)
+        )
+
+    pool = next((effect.other for effect in controls.effects if effect.kind == "runtime"), "")
+    for kind, title in _EFFECTS.items():
+        effects = [effect for effect in controls.effects if effect.kind == kind]
+        if effects:
+            widths = [max(len(effect.one) for effect in effects), max(len(effect.metric) for effect in effects)]
+            yield Section(
+                answer=f"{title.format(pool=pool)}, {100 * controls.confidence:.0f} % intervals by seed:",
+                evidence=tuple(
+                    f"{effect.one.ljust(widths[0])}  {effect.metric.ljust(widths[1])}  {_effect(effect)}" for effect in effects
+                ),
+                is_control=False,
+            )
 
 
 def _listed(what: str, differences: Sequence[Difference], most: int) -> Iterator[str]:
@@ -110,27 +134,6 @@ def _compared(adapter: ComparedAdapter, reference: str | None) -> str:
     if adapter.not_done:
         text += "; " + ", ".join(f"seed {seed} {status}" for seed, status in sorted(adapter.not_done.items()))
     return f"{text} (emulated: shown, in no answer)" if adapter.emulated else text
-
-
-def _same_algorithm(controls: Controls) -> Section:
-    pairs = [pair for pair in controls.pairs if not pair.is_noise]
-    alarms = [
-        f"WARNING: {pair.one} and {pair.other} ({pair.setting}) select models of different quality with the same algorithm: "
-        "the interval is outside the margin"
-        for pair in differing_pairs(controls.pairs)
-    ]
-    margins = dict.fromkeys((pair.margin.value, pair.margin.source) for pair in controls.pairs)
-    evidence = [
-        f"margin ±{value:g} of {QUALITY}: {source}; intervals of {100 * (1 - 2 * controls.alpha):.0f} % by seed (TOST)"
-        for value, source in margins
-        if value is not None
-    ]
-    settings = dict.fromkeys(pair.setting for pair in controls.pairs)
-    rows = [_pair(pair, many=len(settings) > 1) for pair in controls.pairs]
-    widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    evidence += ["  ".join((name.ljust(widths[0]), scores.ljust(widths[1]), quality)) for name, scores, quality in rows]
-    answer = f"Same algorithm (sampler {', '.join(settings)}): {_headline(pairs)}"
-    return Section(answer=answer, alarms=tuple(alarms), evidence=tuple(evidence))
 
 
 def _headline(pairs: Sequence[EntryPair]) -> str:
@@ -188,21 +191,6 @@ def _failed(compared: EntryPair | Effect) -> str:
 
 def _interval(interval: Interval) -> str:
     return f"{interval.estimate:+.4f} [{interval.low:+.4f}, {interval.high:+.4f}]".replace("-", "−")
-
-
-def _effects(controls: Controls) -> Iterator[Section]:
-    pool = next((effect.other for effect in controls.effects if effect.kind == "runtime"), "")
-    for kind, title in _EFFECTS.items():
-        effects = [effect for effect in controls.effects if effect.kind == kind]
-        if effects:
-            widths = [max(len(effect.one) for effect in effects), max(len(effect.metric) for effect in effects)]
-            yield Section(
-                answer=f"{title.format(pool=pool)}, {100 * controls.confidence:.0f} % intervals by seed:",
-                evidence=tuple(
-                    f"{effect.one.ljust(widths[0])}  {effect.metric.ljust(widths[1])}  {_effect(effect)}" for effect in effects
-                ),
-                is_control=False,
-            )
 
 
 def _effect(effect: Effect) -> str:
