@@ -60,7 +60,7 @@ def test_what_is_missing_or_cannot_be_judged_is_no_pass() -> None:
     for missing, judge, is_good, text in (
         (not_tested("it took too long"), None, False, "it took too long"),
         (not_applicable("not offered"), None, True, "not offered"),
-        (None, lambda given: passed(given.record("one").status), False, "run one has no record"),
+        (None, lambda given: passed(given.runs["one"].record.status), False, "run one has no record"),
         (None, lambda given: given.runs["two"], False, "KeyError: 'two'"),
     ):
         given = AdapterEvidence(subject=evidence().subject, runs={"one": broken}, missing={"one": missing} if missing else {})

@@ -131,9 +131,6 @@ class AdapterEvidence:
     refusals: Refusals | None = None
     missing: Mapping[str, Finding] = field(default_factory=dict)
 
-    def record(self, name: str) -> RunRecord:
-        return self.runs[name].record
-
     def some(self, *names: str) -> Iterator[FinishedRun]:
         """Yield those of the runs that were made."""
         return (self.runs[name] for name in names if name in self.runs)

@@ -80,7 +80,7 @@ def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any
     status = framework_status(name, capabilities)
     if status.state != "ready":
         raise MissingPackageError(status.text)
-    reason = SkipCheck().reason(run_spec(subject, CheckRun(name="plain", experiment=random_search(8))), adapter)
+    reason = SkipCheck().reason(run_spec(subject, CheckRun("plain", random_search(8))), adapter)
     if reason is not None:
         raise UnsupportedError(reason)
     return subject
@@ -263,7 +263,7 @@ def _make(subject: Subject, run: CheckRun, folder: Path, interrupt: threading.Ev
 def _refusals(subject: Subject, folder: Path, interrupt: threading.Event) -> Refusals | Finding:
     request_folder = folder / REFUSALS
     request_folder.mkdir(parents=True)
-    spec = run_spec(subject, CheckRun(name=REFUSALS, experiment=random_search(8)))
+    spec = run_spec(subject, CheckRun(REFUSALS, random_search(8)))
     answer = ask_run(interrupt, "tuneoff.trust.check.refusals", request_folder, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
     if isinstance(answer, str):
         return not_tested(f"nothing could be asked: {answer}")
@@ -273,7 +273,7 @@ def _refusals(subject: Subject, folder: Path, interrupt: threading.Event) -> Ref
 def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: Announce) -> Drawing | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
     tell(f"drawing {DRAW_COUNT} configurations")
-    spec = run_spec(subject, CheckRun(name=DRAWS, experiment=random_search(DRAW_COUNT)))
+    spec = run_spec(subject, CheckRun(DRAWS, random_search(DRAW_COUNT)))
     way_out = f"let it give {DRAW_COUNT} in that time"
     answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce, interrupt.is_set)
     if answer.state == NOT_OFFERED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 from tuneoff.base.findings import Finding, not_applicable, out_of_reach
@@ -184,12 +184,13 @@ def wall_clock() -> ExperimentSpec:
     return random_search(60, options={"epoch_seconds": 0.3}, budget=budget)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CheckRun:
     """One run: its experiment, and what is special about it."""
 
     name: str
     experiment: ExperimentSpec
+    _: KW_ONLY
     reports: Literal["every_epoch"] | None = None  # None: what the framework needs
     seed: int = SEED
     plant: str | None = None  # see `fault_injection`
@@ -243,38 +244,35 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     alone = replace(random, workers=Workers(count=1))
     acting = (lambda spec: spec) if has_fixed else without_list
     runs = [
-        CheckRun(name="faulty", experiment=acting(faulty())),
-        CheckRun(name="without-groups", experiment=acting(out_of_memory), without_groups=True),
-        CheckRun(name="scripted", experiment=scripted()),
-        CheckRun(name="default-sampler", experiment=replace(random_search(16), sampler=Strategy(name="default"))),
-        CheckRun(name="failed-trial", experiment=long, plant="trial"),
-        CheckRun(name="coordinator-killed", experiment=long, act="kill-coordinator"),
+        CheckRun("faulty", acting(faulty())),
+        CheckRun("without-groups", acting(out_of_memory), without_groups=True),
+        CheckRun("scripted", scripted()),
+        CheckRun("default-sampler", replace(random_search(16), sampler=Strategy(name="default"))),
+        CheckRun("failed-trial", long, plant="trial"),
+        CheckRun("coordinator-killed", long, act="kill-coordinator"),
         *(
-            CheckRun(name=name, experiment=experiment, is_loaded=number >= REPETITIONS // 2)
+            CheckRun(name, experiment, is_loaded=number >= REPETITIONS // 2)
             for experiment in (random, alone)
             for number, name in enumerate(repetitions(experiment.workers.count))
         ),
-        CheckRun(name="other-seed", experiment=alone, seed=OTHER_SEED),
-        CheckRun(name="honest-max", experiment=computing),
+        CheckRun("other-seed", alone, seed=OTHER_SEED),
+        CheckRun("honest-max", computing),
         CheckRun(
-            name="honest-min",
-            experiment=replace(honest, objective=replace(honest.objective, mode="min")),
+            "honest-min",
+            replace(honest, objective=replace(honest.objective, mode="min")),
             # Drawn trials of one seed may end with their worst in both runs: the last one named looks like a wrong direction.
             seed=SEED if has_fixed else OTHER_SEED,
             reports="every_epoch",  # under both what the framework names has to be the best
         ),
-        CheckRun(name="odd-values", experiment=acting(listed(_ODD, options={"noise": 0.0}))),
-        CheckRun(name="early-ends", experiment=early),
-        CheckRun(name="careless", experiment=acting(careless())),
-        CheckRun(name="retried", experiment=acting(retried(retries))),
-        *(
-            CheckRun(name=f"failed-{step}", experiment=few, plant=step)
-            for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")
-        ),
-        CheckRun(name="undeployed-twice", experiment=few, plant="twice"),
-        CheckRun(name=MANY, experiment=replace(random_search(150), budget=Budget(trials=150, epochs_per_trial=1))),
-        CheckRun(name="interrupted", experiment=interrupted, act="interrupt", is_alone=True),
-        CheckRun(name="wall-clock", experiment=wall_clock(), is_alone=True),
+        CheckRun("odd-values", acting(listed(_ODD, options={"noise": 0.0}))),
+        CheckRun("early-ends", early),
+        CheckRun("careless", acting(careless())),
+        CheckRun("retried", acting(retried(retries))),
+        *(CheckRun(f"failed-{step}", few, plant=step) for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")),
+        CheckRun("undeployed-twice", few, plant="twice"),
+        CheckRun(MANY, replace(random_search(150), budget=Budget(trials=150, epochs_per_trial=1))),
+        CheckRun("interrupted", interrupted, act="interrupt", is_alone=True),
+        CheckRun("wall-clock", wall_clock(), is_alone=True),
     ]
     return {run.name: run for run in runs}
 

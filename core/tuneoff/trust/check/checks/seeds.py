@@ -43,7 +43,7 @@ def _repeat(evidence: AdapterEvidence) -> Finding:
 
 
 def _digests(evidence: AdapterEvidence, name: str) -> list[str]:
-    return sorted(trial.digest for trial in evidence.record(name).trials)
+    return sorted(trial.digest for trial in evidence.runs[name].record.trials)
 
 
 @check(
