@@ -34,13 +34,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.run.finish import finish
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import (
-    AdapterCheck,
-    AdapterEvidence,
-    FinishedRun,
-    Refusals,
-    Subject,
-)
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, FinishedRun, Refusals, Subject
 from tuneoff.trust.check.fault_injection import wrapped_target
 from tuneoff.trust.check.footprint import Leftover, ListeningSocket, own_folders
 from tuneoff.trust.check.one_run import ask_run

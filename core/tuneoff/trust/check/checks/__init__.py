@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from tuneoff.trust.check.checks import (
-    best,
-    budget,
-    ending,
-    failures,
-    records,
-    refusal,
-    seeds,
-    space,
-    steps,
-    workers,
-)
+from tuneoff.trust.check.checks import best, budget, ending, failures, records, refusal, seeds, space, steps, workers
 from tuneoff.trust.check.evidence import AdapterCheck
 
 _FAMILIES = (

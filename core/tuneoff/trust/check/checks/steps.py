@@ -10,7 +10,6 @@ from tuneoff.record.events import schema
 from tuneoff.run.lifecycle import INTERRUPTED_SECONDS
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.fault_injection import RAISED
-from tuneoff.trust.check.footprint import Kind
 
 HONEST = ("honest-max", "random-2-workers-1")
 DEFAULT = "default-sampler"
@@ -114,11 +113,11 @@ CHECKS = (_order, _succeed, _inside, _surfaces)
     has_time_limit=True,
 )
 def _after_failure(evidence: AdapterEvidence) -> Finding:
+    return judged(problem for run in evidence.some(*FAILED) for problem in _problems(evidence, run))
+
+
+def _problems(evidence: AdapterEvidence, run: FinishedRun) -> Iterator[str]:
     usual = {leftover.kind for leftover in evidence.runs[BASE].leftovers}  # what every run leaves is the matter of left.*
-    return judged(problem for run in evidence.some(*FAILED) for problem in _problems(run, usual))
-
-
-def _problems(run: FinishedRun, usual: set[Kind]) -> Iterator[str]:
     if not _ended(run):
         yield f"{run.name}: undeploy did not end"
     yield from _errors(run)
@@ -164,8 +163,7 @@ def _fresh(evidence: AdapterEvidence) -> Finding:
     run = evidence.runs["coordinator-killed"]
     if run.end_seconds is None:
         return not_tested("no trial completed before the run ended, so its coordinator was not killed")
-    usual = {leftover.kind for leftover in evidence.runs[BASE].leftovers}
-    return judged(_problems(run, usual))
+    return judged(_problems(evidence, run))
 
 
 @run_check(
