@@ -143,7 +143,7 @@ SEEDS: list[tuple[dict[str, Any], tuple[str, ...], str | None]] = [
     ({}, (), None),
     ({"sampler": FIXED, "workers": Workers(count=4)}, (), None),
     ({"sampler": GRID, "workers": Workers(count=4)}, (), None),
-    ({"workers": Workers(count=2)}, (), "with 2 workers their timing decides"),
+    ({"workers": Workers(count=2)}, (), "with 2 workers timing decides"),
     ({"sampler": TPE}, (), None),
     ({"sampler": TPE}, (CPU,), f"sampler tpe follows the values, and {CPU}"),
     ({"sampler": TPE, "pruner": Strategy(name="asha")}, (), "sampler and pruner follow values"),
@@ -219,7 +219,7 @@ def test_another_seed_is_the_first_reason_where_timing_is_one() -> None:
     columns = with_other_seed(workers=2)
     for name in FOLLOWING:
         assert columns[name].answer is ReproductionAnswer.INCONCLUSIVE
-        assert "need not be equal: the seed is another one here; besides, with 2 workers" in columns[name].why
+        assert "need not be equal: the seed differs here; also, with 2 workers" in columns[name].why
 
 
 def test_another_seed_alone_excuses_nothing() -> None:
@@ -230,11 +230,11 @@ def test_another_seed_alone_excuses_nothing() -> None:
 def test_another_seed_comes_before_another_processor_and_before_timing() -> None:
     here = changed_bit(record_of(spec_of(seed=7)))
     columns = columns_of(here, numerics=(CPU,))
-    assert f"need not be equal: the seed is another one here; besides, {CPU}" in columns["validation metrics"].why
+    assert f"need not be equal: the seed differs here; also, {CPU}" in columns["validation metrics"].why
     timed = spec_of(budget=TIMED)
     failed = PLANTED["trial states"][0](record_of(spec_of(budget=TIMED, seed=7)))
     columns = columns_of(failed, record_of(timed), timed)
-    assert "the seed is another one here; besides, the budget is a time" in columns["trial states"].why
+    assert "the seed differs here; also, the budget is a time" in columns["trial states"].why
 
 
 def seeds(values: Sequence[float], first: int = 0) -> list[RunRecord]:

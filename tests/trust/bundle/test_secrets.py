@@ -17,7 +17,7 @@ from tuneoff.trust.bundle.pack import check_no_secrets
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("hunter2hunter2", "holds the value of the environment variable MY_API_TOKEN; a bundle is for others"),
+        ("hunter2hunter2", "holds the value of the environment variable MY_API_TOKEN; a bundle is shared"),
         ("https://me:pass-word@example.org/x", "holds an address with a password"),
     ],
 )

@@ -124,12 +124,12 @@ def test_a_temporary_file_that_the_run_was_seen_to_use_is_found(temporary: Path,
     before, path, seen = Footprint.now(), temporary / "scratch", RunTraces()
     process = start(f"file = open({str(path)!r}, 'w'); {WAIT}")
     seen.look([process.pid])
-    assert seen.has(path, "e")
-    assert not [item for item in left_since(before, "e", seen) if item.kind == "temporary file"]  # in use
+    assert seen.has(path, RUN)
+    assert not [item for item in left_since(before, RUN, seen) if item.kind == "temporary file"]  # in use
     process.kill()
     process.wait()
-    assert left_since(before, "e", seen) == [Leftover("temporary file", str(path))]
-    assert left_since(before, "e", RunTraces()) == []  # another program's
+    assert left_since(before, RUN, seen) == [Leftover("temporary file", str(path))]
+    assert left_since(before, RUN, RunTraces()) == []  # another program's
 
 
 def test_a_temporary_folder_that_a_living_process_uses_is_no_leftover(temporary: Path, start: Start) -> None:
