@@ -61,7 +61,8 @@ def sentences(
         return
     if not seeds:
         headline = f"Nothing to choose from: no run of {listed((row.name for row in named), 'or')} is done."
-        yield " ".join((headline, *_failed(named)))
+        yield headline
+        yield from _failed(named)
         return
     if len(compared) == 1:
         only = "meets the request and was measured" if is_filtered else "was measured"
@@ -72,7 +73,8 @@ def sentences(
         lines = _described(list(compared.values()), seeds)
     else:
         lines = _not_decided(evidence, compared, chosen)
-    yield " ".join((next(lines), *_failed(named)))
+    yield next(lines)
+    yield from _failed(named)
     yield from lines
 
 
@@ -93,7 +95,7 @@ def _in_short(reason: str) -> str:
     """Return what a run failed in: `deploy: the framework did not start`, `no trial completed`."""
     if reason.startswith(("step deploy failed", "step deploy took")):
         return "deploy: the framework did not start"
-    return reason.partition(": ")[0] or "no reason is known"
+    return reason.partition(": ")[0].lstrip("0123456789 ") or "no reason is known"
 
 
 def _chosen(evidence: PairEvidence, rows: Mapping[str, Row], chosen: str) -> Iterator[str]:

@@ -130,7 +130,7 @@
   if (main) {
     const rows = all("tr[data-framework]", main);
     const first = main.dataset.reference;
-    if (rows.some((row) => row.querySelector("td.ratio[data-ratios^='[[']"))) {
+    if (first && rows.some((row) => row.querySelector("td.ratio[data-ratios^='[[']"))) {
       const options = rows.map((row) => [row.dataset.framework, row.cells[0].dataset.name]);
       const chosen = options.some(([value]) => value === state.get("reference")) ? state.get("reference") : first;
       choose("Reference", options, chosen, (value) => {
