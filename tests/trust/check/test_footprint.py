@@ -86,6 +86,15 @@ def test_a_listener_of_a_run_is_seen_with_its_address(start: Start, address: str
     assert (listener.address, listener.is_loopback) == (address, is_loopback)
 
 
+def test_a_look_notes_every_process_and_who_holds_which_port(start: Start) -> None:
+    first, second = (start(LISTEN, "127.0.0.1", str(int(socket.AF_INET)), **{MARK: f"{RUN}-abcdef"}).pid for _ in range(2))
+    seen = RunTraces()
+    seen.look([first, second])
+    assert seen.pids == {first, second}
+    assert sorted(seen.listeners.values()) == sorted([first, second])
+    assert seen.listeners == {**listeners_of([first]), **listeners_of([second])}
+
+
 def test_processes_of_every_execution_of_a_run_are_its_processes(start: Start) -> None:
     ours = {start(WAIT, **{MARK: f"{RUN}-{name}"}).pid for name in ("abcdef", "ghijkl")}
     start(WAIT, **{MARK: f"{RUN}0-abcdef"})
