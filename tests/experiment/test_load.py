@@ -74,7 +74,7 @@ def _space(**dimension: Any) -> dict[str, Any]:
         ({"adapters": []}, "adapters: must not be empty"),
         ({"adapters": [None]}, "adapters.0: must be a name or a mapping"),
         ({"adapters": "plain"}, "adapters: must be a list, but got 'plain'; write [plain]"),
-        ({"adapters": {"name": "plain"}}, "adapters: must be a list, but got {'name': 'plain'}; begin each entry with a"),
+        ({"adapters": {"name": "plain"}}, "adapters: must be a list, but got {'name': 'plain'}; start each entry with a"),
         (
             {"adapter": ["plain"], "adapters": ..., "budget": ...},
             "unknown key 'adapter'; did you mean 'adapters'?; known: name, workload, ",
