@@ -29,7 +29,7 @@ def runs_of(two: Hosts, name: str) -> Runs:
 @pytest.mark.parametrize("framework", ["serial", "optuna", "nevergrad"])
 def test_trials_run_on_both_hosts_and_nothing_is_left(two: Hosts, framework: str) -> None:
     runs = runs_of(two, framework)
-    command = runs(budget={"trials": 8, "epochs_per_trial": 2}, workload={"name": "surrogate"})
+    command = runs(budget={"trials": 8, "epochs_per_trial": 2}, workload={"name": "sleep", "options": {"epoch_seconds": 0.5}})
     said = command.end()
     record = command.record
     assert record.status == "done", said
