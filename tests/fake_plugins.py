@@ -98,12 +98,11 @@ class Old(_Idle):
 
 
 class Twofold(_Idle):
-    """Has a platform, and a stand-in for it that its name does not tell."""
+    """Has two platforms, none of them local."""
 
     capabilities = Capabilities(
         framework="none",
-        platforms=("cluster", "pretended", "emulated"),
-        emulated_platforms=("pretended", "emulated"),
+        platforms=("cluster", "emulated"),
         samplers=Plain.capabilities.samplers,
         pruners=Plain.capabilities.pruners,
         retry=Support.NOT_BY_FRAMEWORK,

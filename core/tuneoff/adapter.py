@@ -53,7 +53,7 @@ class Adapter(ABC):
 
     foreign_options: ClassVar[frozenset[str]] = frozenset()
     """Names of adapter options that a bundle of somebody else may set, to numbers and words (no path, address or command): none
-    that names a file, host, cluster, image or account. Its runs are run on platform `local` and emulated ones alone."""
+    that names a file, host, cluster, image or account. Its runs are run on platform `local` alone."""
 
     lost_codes: ClassVar[frozenset[int]] = frozenset()
     """Exit codes with which the framework ends the coordinator when a part of it was lost: charged to the infrastructure, as a

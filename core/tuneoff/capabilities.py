@@ -17,6 +17,7 @@ from tuneoff.errors import MissingPackageError, PluginError
 
 LOCAL = "local"  # the only platform that everybody has
 Reports = Literal["none", "at_end", "every_epoch"]  # of a trial, to the framework; at its end: of its best epoch
+NO_LIMITER = "none"  # a `cpu_limiter`: neither core nor the platform limits CPU time
 State = Literal["ready", "missing", "too old", "too new", "broken"]
 
 
@@ -85,14 +86,12 @@ class Capabilities:
     """The adapter's declaration: names that the plan checks, and features that the conformance kit checks.
 
     `package` and `module` name the framework's distribution and import ("" for none); `minimum_version` is refused below.
-    On `emulated_platforms` something local stands in for what the framework needs: what is measured there is labelled
-    everywhere, and in no ranking. `head_node`, `database`: a machine and a database service that it needs beside the workers'
-    slots, on every platform: who rents machines pays for them. `memory_limiter` and `cpu_limiter` name what limits a trial's
-    memory and CPU time where core does not; on an emulated platform the latter limits nothing. `reports`: which epochs of a
-    trial the framework's documents have it told where nothing stops trials: none, the best one when the trial ends, or every
-    one; with a pruner it is told of every one. `changed_defaults`: what the adapter sets or supplies otherwise than a user of
-    the framework finds it, where that moves a figure; stands beside the figures. What is otherwise on one of the platforms,
-    `Adapter.capabilities_on` says.
+    `head_node`, `database`: a machine and a database service that it needs beside the workers' slots, on every platform: who
+    rents machines pays for them. `memory_limiter` and `cpu_limiter` name what limits a trial's memory and CPU time where core
+    does not; the latter is `NO_LIMITER` where nothing does. `reports`: which epochs of a trial the framework's documents have it
+    told where nothing stops trials: none, the best one when the trial ends, or every one; with a pruner it is told of every one.
+    `changed_defaults`: what the adapter sets or supplies otherwise than a user of the framework finds it, where that moves a
+    figure; stands beside the figures. What is otherwise on one of the platforms, `Adapter.capabilities_on` says.
     """
 
     framework: str
@@ -102,7 +101,6 @@ class Capabilities:
     below_version: str = ""
     install: str = ""  # what pip installs, e.g. "my-library>=1.2"; "": `package`
     platforms: tuple[str, ...] = (LOCAL,)
-    emulated_platforms: tuple[str, ...] = ()
     samplers: Mapping[str, Offer] = field(default_factory=dict)
     pruners: Mapping[str, Offer] = field(default_factory=dict)
     retry: Support = Support.NOT_BY_TUNEOFF
@@ -127,9 +125,6 @@ class Capabilities:
     def __post_init__(self) -> None:
         if not self.platforms:
             raise ValueError(f"`platforms` must name at least one, but got {self.platforms!r}")
-        unknown = [name for name in self.emulated_platforms if name not in self.platforms]
-        if unknown:
-            raise ValueError(f"`emulated_platforms` must be among {self.platforms}, but got {unknown}")
         _must_be_support("capabilities.retry", self.retry)
         if self.reports not in (allowed := get_args(Reports)):
             raise ValueError(f"capabilities.reports must be one of {', '.join(allowed)}, but got {self.reports!r}")

@@ -158,14 +158,6 @@ def adapter_class(name: str) -> AdapterClass:
     return loaded
 
 
-def is_emulated(name: str, platform: str) -> bool:
-    """Tell whether the installed adapter of a name that somebody else gives declares a platform emulated; False without one."""
-    try:
-        return platform in adapter_class(installed("adapter", name).name).capabilities.emulated_platforms
-    except (UnknownNameError, PluginError):
-        return False
-
-
 def workload_class(name: str) -> type[Workload]:
     """Return the workload of that name, or at "module:Class"; a function at "module:name" becomes one.
 

@@ -16,6 +16,7 @@ from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.results import Results
+from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.record.run_record import RunRecord
 from tuneoff.registry import AdapterClass, AdapterListing, Plugin
 
@@ -54,7 +55,9 @@ def runs_of(
             "trial_execution.median": 1000 * trial_seconds,
         }
         curves = [[{"validation_accuracy": 0.5 + seed / 100}]]
-        record = made_run(spec, curves, quality + chance.gauss(0, spread / 10), metrics=metrics, environment=dict(MACHINE))
+        flags = EXCLUDING if spec.platform == "emulated" else ()
+        value = quality + chance.gauss(0, spread / 10)
+        record = made_run(spec, curves, value, metrics=metrics, environment=dict(MACHINE), flags=flags)
         if seed in failed:
             record = replace(record, status="failed", reason="planted", charged="framework", metrics={})
         found.append((spec, record))
@@ -64,12 +67,11 @@ def runs_of(
 def made_results(
     *groups: Sequence[tuple[RunSpec, RunRecord | None]],
     folder: Path = Path("made"),
-    emulated: Sequence[str] = (),
     analysis: Mapping[str, Any] = FROZEN,
 ) -> Results:
-    """Return what `read_results` would; `emulated`: platforms that something stands in for."""
+    """Return what `read_results` would; runs on platform `emulated` have the flag that keeps them out of comparisons."""
     runs = [one for group in groups for one in group]
-    planned = [planned_run(spec, emulated=spec.platform in emulated, at=True) for spec, _ in runs]
+    planned = [planned_run(spec) for spec, _ in runs]
     seeds = sorted({spec.seed for spec, _ in runs})
     records = [record for _, record in runs if record is not None]
     return results_of(records, planned, folder=folder, analysis={**analysis, "seeds": seeds})

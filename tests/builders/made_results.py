@@ -16,6 +16,7 @@ from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.measure.use import DISTURBED, SHARE
+from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord, RunStatus
 
@@ -101,7 +102,7 @@ def results(
             spec = _spec(entry, seed)
             twin = _spec(replace(entry, sampler=entry.same_as), seed).run_id if entry.same_as is not None else None
             skipped = f"same as sampler {entry.same_as!r}: run {twin}" if twin is not None else entry.skipped
-            planned.append(planned_run(spec, emulated=entry.emulated, at=True, block=block, skip_reason=skipped, same_as=twin))
+            planned.append(planned_run(spec, block=block, skip_reason=skipped, same_as=twin))
             if skipped is None and seed not in entry.absent:
                 records.append(_record(entry, spec))
     return results_of(records, planned, folder=folder, analysis=frozen, accounting=accounting)
@@ -135,7 +136,7 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
     values[SHARE] = (
         missing("%", "no sample") if spec.seed in entry.unsampled else metric_value(50.0 if is_disturbed else 0.0, "%")
     )
-    flags = [*entry.flags.get(spec.seed, ()), *([DISTURBED] if is_disturbed else [])]
+    flags = [*entry.flags.get(spec.seed, ()), *([DISTURBED] if is_disturbed else []), *(EXCLUDING if entry.emulated else ())]
     return RunRecord(
         run_id=spec.run_id,
         execution_id=f"{spec.run_id}-1",
@@ -144,7 +145,6 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
         reason=None if status == "done" else "planted",
         started_at="2026-01-01T00:00:01Z",
         environment={"host": "here"},
-        emulated=entry.emulated,
         flags=tuple(FlagRecord(name=name, text="planted") for name in flags),
         metrics={name: _metric(name, value, entry.metric) for name, value in values.items()},
     )

@@ -53,11 +53,11 @@ def made_run(
     return replace(record, **changes)
 
 
-def planned_run(spec: RunSpec, *, emulated: bool = False, at: bool = False, **more: Any) -> PlannedRun:
-    """Return a run's place in a plan, with the label that a plan gives; `at`: the label names an emulated platform."""
-    label = f"{spec.adapter}@{spec.platform}" if emulated and at else spec.adapter
+def planned_run(spec: RunSpec, **more: Any) -> PlannedRun:
+    """Return a run's place in a plan, with the label that a plan gives."""
+    label = f"{spec.adapter}@{spec.platform}" if spec.platform == "emulated" else spec.adapter
     label += f"#{spec.replicate + 1}" if spec.replicate else ""
-    return PlannedRun(run_id=spec.run_id, spec=spec, label=label, emulated=emulated, **{"block": 0, **more})
+    return PlannedRun(run_id=spec.run_id, spec=spec, label=label, **{"block": 0, **more})
 
 
 def plan_of(runs: Sequence[PlannedRun], *, name: str = "made", **more: Any) -> Plan:
@@ -68,10 +68,7 @@ def plan_of(runs: Sequence[PlannedRun], *, name: str = "made", **more: Any) -> P
 def planned(runs: Sequence[RunRecord]) -> list[PlannedRun]:
     """Return the planned runs of exactly these records, in their order."""
     known = {run.run_id: run for run in reversed(runs)}
-    return [
-        planned_run(known[run_id].run_spec(), emulated=known[run_id].emulated)
-        for run_id in dict.fromkeys(run.run_id for run in runs)
-    ]
+    return [planned_run(known[run_id].run_spec()) for run_id in dict.fromkeys(run.run_id for run in runs)]
 
 
 def results_of(

@@ -24,7 +24,6 @@ def write_run(folder: Path, record: RunRecord, ruling: Ruling | None = None) -> 
     stated = replace(
         known,
         ruling=ruling or known.ruling,
-        emulated=record.emulated,
         versions=dict(record.versions),
         environment={**record.environment},
     )

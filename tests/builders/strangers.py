@@ -21,7 +21,7 @@ def folder_of(
 ) -> Path:
     """Write a results folder with worked example A as a run of `spec`.
 
-    `said`: what its plan says of the run beside the specification (label, emulated); `plan`: other parts of the plan.
+    `said`: what its plan says of the run beside the specification (label); `plan`: other parts of the plan.
     """
     spec = example_a()[1] if spec is None else spec
     results = Results(path, [spec])

@@ -126,13 +126,10 @@ def test_digits_is_the_embedded_default() -> None:
 
 
 @pytest.mark.parametrize("name", [*WITH_KATIB, KATIB_ALONE])
-def test_katib_is_emulated_labelled_and_compared_with_nothing(name: str) -> None:
+def test_katib_is_on_the_emulation_and_labelled_so(name: str) -> None:
     plan = _plan(name)
     katib = [run for run in plan.runs if run.spec.adapter == "katib"]
-    assert {(run.spec.platform, run.label, run.emulated) for run in katib} == {("emulated", "katib@emulated", True)}
-    compared = {label for comparison in plan.analysis["comparisons"] for label in comparison["adapters"]}
-    assert compared == (set() if name == KATIB_ALONE else LOCAL)
-    assert plan.analysis["emulated"] == ["katib@emulated"]
+    assert {(run.spec.platform, run.label) for run in katib} == {("emulated", "katib@emulated")}
 
 
 def test_mnist_can_reach_its_accuracy() -> None:

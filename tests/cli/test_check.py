@@ -66,7 +66,6 @@ def test_the_checks_of_a_workload_are_listed_and_explained_too(call: Call) -> No
         (("plain", "--option", "depth=3"), 2, "has no options, but got depth"),
         (("outdated",), 3, "PyYAML"),
         (("no_such_module:Adapter",), 2, "no_such_module"),
-        (("rich", "rich@cluster", "--keep", "kept"), 2, "two would share 'rich'"),
     ],
 )
 def test_what_cannot_be_checked_is_one_line(call: Call, fakes: None, arguments: tuple[str, ...], code: int, words: str) -> None:

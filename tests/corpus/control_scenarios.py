@@ -17,6 +17,7 @@ from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.choice.request import Request
 from tuneoff.judge.fault_results import NO_SUCH_PART, FaultResult
 from tuneoff.judge.results import Results
+from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.record.run_record import RunRecord, TestRecord
 from tuneoff.registry import AdapterListing
 
@@ -28,9 +29,9 @@ CURVES: list[Curve] = [[{METRIC: 0.5, "loss": 1.25}, {METRIC: 0.75, "loss": 0.5}
 
 def run(adapter: str, curves: Sequence[Curve] = CURVES, *, replicate: int = 0, seed: int = 0, **changes: Any) -> RunRecord:
     """Return a run of listed configurations."""
-    return made_run(
-        made_spec(adapter, sampler="fixed", listed=len(CURVES), epochs=2, replicate=replicate, seed=seed), curves, **changes
-    )
+    flags = EXCLUDING if changes.pop("emulated", False) else ()
+    spec = made_spec(adapter, sampler="fixed", listed=len(CURVES), epochs=2, replicate=replicate, seed=seed)
+    return made_run(spec, curves, flags=flags, **changes)
 
 
 def with_value(trial: int, epoch: int, metric: str, value: float | None) -> list[Curve]:
@@ -51,14 +52,14 @@ def drawn(
     **more: Any,
 ) -> list[RunRecord]:
     """Return random searches of quality 0.9 and scores of 0.5, both with chance of their own, moved by the shifts."""
-    emulated = more.pop("emulated", False)
+    flags = EXCLUDING if more.pop("emulated", False) else ()
     found = []
     for seed in seeds:
         chance = random.Random(f"{adapter} {more.get('replicate', 0)} {more.get('sampler', 'random')} {seed}")
         curves = [[{METRIC: 0.5 + scores + chance.gauss(0, 0.1)}] for _ in range(6)]
         spec = made_spec(adapter, seed=seed, **{"sampler": "random", **more})
         times = {"time.jct": jct + chance.gauss(0, 5)}
-        made = made_run(spec, curves, 0.9 + shift + chance.gauss(0, 0.004), metrics=times, emulated=emulated)
+        made = made_run(spec, curves, 0.9 + shift + chance.gauss(0, 0.004), metrics=times, flags=flags)
         found.append(replace(made, status="failed", reason="planted", metrics={}) if seed in failed else made)
     return found
 
@@ -159,7 +160,7 @@ CONTROLS: Mapping[str, Callable[[], Results]] = {
 # --- filters ---
 
 KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
-KATIB = listing("katib", platforms=("kubernetes", "emulated"), emulated_platforms=("emulated",))
+KATIB = listing("katib", platforms=("kubernetes", "emulated"))
 CLUSTER = listing("katib", platforms=("kubernetes",))
 BOTH = {"none": Offer(), "asha": Offer()}
 NO_MARGIN = {key: value for key, value in FROZEN.items() if key != "quality_margin"}
@@ -231,7 +232,7 @@ def fault(adapter: str, outcome: str | None, kind: str = "sigkill", by: str = "a
 FAST = folder(("plain", {}), ("optuna", {"seconds": 2.0}), ("ray-tune", {"seconds": 2.01}))
 EQUAL = folder(("plain", {"spread": 0.001}), ("optuna", {"spread": 0.001}))
 ALONE = folder(("plain", {}))
-EMULATED = folder(("plain", {}), ("katib", {"seconds": 0.1, "platform": "emulated"}), emulated=("emulated",))
+EMULATED = folder(("plain", {}), ("katib", {"seconds": 0.1, "platform": "emulated"}))
 MISSING = listing("optuna", state="missing", text="adapter 'optuna' needs the optuna package; run: pip install optuna")
 SIGKILL = ("sigkill",)
 STRUCK = [
@@ -273,7 +274,7 @@ FILTERED: Mapping[str, Asked] = {
     ),
     "only on a stand-in": asked(EMULATED, known=[*KNOWN, KATIB], platform="kubernetes"),
     "only on a stand-in, where some failed": asked(
-        folder(("plain", {}), ("katib", {"seconds": 0.1, "platform": "emulated", "failed": (3, 4)}), emulated=("emulated",)),
+        folder(("plain", {}), ("katib", {"seconds": 0.1, "platform": "emulated", "failed": (3, 4)})),
         known=[*KNOWN, KATIB],
         platform="kubernetes",
     ),

@@ -18,7 +18,7 @@ from tuneoff.experiment.accounting.declared import Accounting, Prices
 from tuneoff.judge.results import Results
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, default_ratio
 from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing
-from tuneoff.record.run_record import AttemptRecord, RunRecord, RunStatus, TrialRecord, TrialState
+from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, RunStatus, TrialRecord, TrialState
 from tuneoff.record.store import REPEAT, selected_executions
 
 Scenario = Callable[[], Results]
@@ -483,7 +483,8 @@ def over_trials(*variants: Mapping[str, int]) -> Results:
 
 
 def emulated_at_run_time() -> Results:
-    return changed(pair(), lambda record: replace(record, emulated=record.run_spec().adapter == "b"))
+    flags = (FlagRecord(name="emulated_platform", text="planted"),)
+    return changed(pair(), lambda record: replace(record, flags=flags if record.run_spec().adapter == "b" else ()))
 
 
 def stands_for(again: Draw, other: Draw) -> Results:

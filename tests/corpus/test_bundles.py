@@ -55,7 +55,7 @@ HELD_TO: list[tuple[str, str, str, bool]] = [  # the bundle, what was run here, 
     ("energy", "shifted", "--all", True),
     ("tasks", "shifted", "--runs 3", False),
     ("partly-failed", "failed", "", False),
-    ("katib", "katib", "--adapter katib", False),
+    ("katib", "katib", "", False),
     ("judged", "judged", "--seed 7", False),
 ]
 PRINTED_AS_JSON = ("energy", "tasks", "partly-failed", "katib")

@@ -17,6 +17,7 @@ from emulated.served import INJECTED
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.experiment.spec import Budget, Workers
 from tuneoff.record.events import schema
+from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.run.progress import LiveRun
 from waiting import until
 
@@ -107,8 +108,7 @@ def test_a_run_in_a_shared_namespace_leaves_all_else_untouched(cluster: Program,
     made = run(cluster, tmp_path)
     assert (made.record.status, made.record.reason) == ("done", None)
     assert [trial.state for trial in made.record.trials] == ["completed"] * 4
-    assert made.record.emulated  # whatever the platform is called: the cluster says what it is
-    assert ["v1.36.0-emulated" in flag.text for flag in made.record.flags if flag.name == schema.EMULATED_FLAG] == [True]
+    assert ["v1.36.0-emulated" in flag.text for flag in made.record.flags if flag.name in EXCLUDING] == [True]
     assert len(made.events(schema.TrialStarted)) == 4
     assert "remove_experiment" in [stage.name for stage in made.events(schema.Stage)]
     assert uids(cluster) == before

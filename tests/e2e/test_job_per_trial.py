@@ -18,7 +18,7 @@ from emulated.program import Program, program
 from hungry_workload import MEMORY_MB
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Strategy, Timeouts, Workers, WorkloadSpec
-from tuneoff.record.events import schema
+from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.run.progress import LiveRun
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -51,11 +51,11 @@ def test_pods_train_the_bits_of_processes_and_the_best_checkpoint_comes_back(clu
     assert made.record.test is not None
     assert here.record.test is not None
     assert made.record.test.scores == here.record.test.scores
-    assert made.record.emulated
     assert len({trial.attempts[0].process for trial in made.record.trials}) == 5  # a pod each
     assert {trial.attempts[0].process_role for trial in made.record.trials} == {"pod"}
     assert all(trial.attempts[0].exited_ns is not None for trial in made.record.trials)
-    assert {flag.name for flag in made.record.flags} <= {schema.EMULATED_FLAG, "disturbed"}  # the latter: a busy machine
+    assert {*EXCLUDING} <= {flag.name for flag in made.record.flags}
+    assert {flag.name for flag in made.record.flags} <= {*EXCLUDING, "disturbed"}  # the latter: a busy machine
     assert cluster.runs_namespaces() == []
     assert not (made.folder / "outside.txt").exists()
 

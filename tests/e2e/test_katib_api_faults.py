@@ -27,7 +27,8 @@ from tuneoff.record.events import schema
 from tuneoff.run.machine import FLAGS, PASSING
 from tuneoff.run.progress import LiveRun
 from tuneoff.run.supervisor.execution import Execution, undeploy_outside
-from tuneoff_adapters.katib.platforms import EMULATED_MARK, MODULE
+from tuneoff_adapters.katib.options import EMULATION
+from tuneoff_adapters.katib.platforms import EMULATED_MARK
 
 pytestmark = pytest.mark.slow(first=True)
 
@@ -213,7 +214,7 @@ def test_a_run_whose_emulated_server_is_killed_fails_at_once_in_one_line_and_lea
         if live.completed < 2 or not live.running:
             return False
         (execution,) = folder.iterdir()
-        servers = [pid for pid in with_mark(EMULATED_MARK, execution.name) if MODULE in command_line(pid)]
+        servers = [pid for pid in with_mark(EMULATED_MARK, execution.name) if EMULATION in command_line(pid)]
         os.kill(servers[0], signal.SIGKILL)
         killed_at.append(time.monotonic())
         return True

@@ -10,6 +10,7 @@ import pytest
 
 from e2e.katib_cluster import GIVEN, IMAGE, LABEL, Cluster, Compare, curves, entry
 from tuneoff.base.identity import configuration_digest
+from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff_faults.faulty import example_of
 
 pytestmark = GIVEN
@@ -59,7 +60,7 @@ def test_every_trial_was_a_pod_of_its_own_with_its_times(honest: Compare) -> Non
         assert attempt.submitted_ns is not None
         assert attempt.started_ns is not None
         assert attempt.submitted_ns <= attempt.started_ns
-    assert not record.emulated
+    assert {flag.name for flag in record.flags}.isdisjoint(EXCLUDING)
 
 
 def test_nothing_is_left_in_the_cluster(honest: Compare, cluster: Cluster) -> None:

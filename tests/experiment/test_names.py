@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from builders.event_logs import example_a
-from tuneoff.experiment.names import emulated_label, run_name, variant_text
+from tuneoff.experiment.names import run_name, variant_text
 from tuneoff.experiment.spec import Strategy
 
 
@@ -39,19 +39,3 @@ def test_a_run_is_named_by_all_that_tells_it_apart() -> None:
     assert run_name("optuna", run) == "optuna tpe + asha workload=null seed 3"
     plain = replace(experiment, pruner=Strategy(name="none"), variant={"sampler": "tpe"})
     assert run_name("optuna", replace(run, experiment=plain, warm_up=True)) == "optuna tpe seed 3 (warm-up)"
-
-
-@pytest.mark.parametrize(
-    ("platform", "label", "text"),
-    [
-        ("emulated", "katib", "katib@emulated"),
-        ("emulated", "katib@emulated#2", "katib@emulated#2"),
-        ("kubernetes", "katib", "katib@kubernetes (emulated)"),
-        ("kubernetes", "katib@kubernetes#2", "katib@kubernetes (emulated)#2"),
-        ("kubernetes", 'katib{"api_seconds":5}', 'katib@kubernetes (emulated){"api_seconds":5}'),
-        ("kubernetes", "katib@kubernetes (emulated)", "katib@kubernetes (emulated)"),
-    ],
-)
-def test_the_label_of_what_is_emulated_says_so_once(platform: str, label: str, text: str) -> None:
-    _, spec = example_a()
-    assert emulated_label(label, replace(spec, adapter="katib", platform=platform)) == text

@@ -195,7 +195,7 @@ def _write(place: Place, spec: RunSpec, texts: Texts) -> None:
     meter = texts.chance.choice((*METERS, texts.text()))
     power = {"meter": meter, "options": texts.options(OF_METERS), "interval_seconds": 0.2}
     content = {"adapters": [texts.text()], texts.text(): texts.value(), "workload": texts.value()}
-    said: dict[str, Any] = {"label": texts.text(), "emulated": texts.chance.random() < 0.7}
+    said: dict[str, Any] = {"label": texts.text()}
     plan = {"name": texts.text(), "path": texts.text(), "content": content, "power": power}
     folder = folder_of(place.work / "stranger", spec, said, plan)
     for record in folder.glob("runs/*/*/end.json"):

@@ -123,16 +123,15 @@ def is_one_refusal(answer: Answer) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("emulated", [True, False])
 @pytest.mark.parametrize(("adapter", "platform"), CLUSTERS)
 def test_no_command_of_a_kubeconfig_beside_a_bundle_is_run(
-    here: Path, call: Call, server: Listener, adapter: str, platform: str, emulated: bool, asked: str
+    here: Path, call: Call, server: Listener, adapter: str, platform: str, asked: str
 ) -> None:
     kubeconfig(here / "kc", server.port, by_command(here))
     options = {"kubeconfig": "kc", "image": IMAGE, "api_seconds": 3}
     options |= {"storage": POSTGRES.format(port=server.port)} if adapter == "optuna" else {}
     spec = foreign_spec(adapter=adapter, platform=platform, options=options)
-    bundle = bundle_of(here, spec, said={"emulated": emulated, "label": f"{adapter}@emulated"})
+    bundle = bundle_of(here, spec, said={"label": f"{adapter}@emulated"})
     with in_time(120):
         answer = call("reproduce", bundle, *(word.format(adapter=adapter) for word in ASKED[asked]))
     assert not (here / OWNED).exists()
@@ -149,7 +148,7 @@ def test_my_own_cluster_is_not_asked_with_my_token_by_a_bundle(
     kubeconfig(here / "home" / ".kube" / "config", server.port, {"token": "VICTIMS-TOKEN"})
     options = {"image": IMAGE, "namespace": "kube-system", "service_account": "admin", "api_seconds": 3}
     spec = foreign_spec(adapter=adapter, platform=platform, options=options)
-    bundle = bundle_of(here, spec, said={"emulated": asked == "not asked for"})
+    bundle = bundle_of(here, spec)
     with in_time(120):
         answer = call("reproduce", bundle, *(word.format(adapter=adapter) for word in ASKED[asked]))
     assert server.heard == []
@@ -167,7 +166,7 @@ def test_no_storage_that_a_bundle_names_is_reached(here: Path, call: Call, serve
 
 def test_the_plan_of_a_bundle_shows_the_real_platform_and_options(here: Path, call: Call) -> None:
     spec = foreign_spec(adapter="katib", platform="kubernetes", options={"image": IMAGE, "namespace": "kube-system"})
-    bundle = bundle_of(here, spec, said={"emulated": True, "label": "katib@emulated"})
+    bundle = bundle_of(here, spec, said={"label": "katib@emulated"})
     answer = call("reproduce", bundle, "--plan", "--adapter", "katib")
     assert "emulated random" not in answer.out
     assert 'not run: katib@kubernetes{"image":' in answer.out
@@ -269,9 +268,7 @@ def test_an_adapter_of_others_that_says_nothing_of_bundles_runs_here_without_opt
     installed = install(here / "installed", adapters={"elsewhere": "elsewhere:Elsewhere"}, modules={"elsewhere": ELSEWHERE})
     sys.path.insert(0, str(installed))
     monkeypatch.setenv("PYTHONPATH", str(installed))
-    bundle = bundle_of(
-        here, foreign_spec(adapter="elsewhere", platform=platform, options=options), said={"emulated": platform != "local"}
-    )
+    bundle = bundle_of(here, foreign_spec(adapter="elsewhere", platform=platform, options=options))
     answer = call("reproduce", bundle, "--adapter", "elsewhere")
     assert (here / OWNED).exists() is (reason is None), answer
     assert reason is None or reason in answer.out
@@ -283,7 +280,7 @@ def test_no_hyperparameter_of_a_bundle_is_a_command_in_an_emulated_pod(here: Pat
     spec = foreign_spec(adapter="katib", platform="emulated")
     spec = replace(spec, experiment=replace(spec.experiment, search_space=space))
     with in_time(120):
-        answer = call("reproduce", bundle_of(here, spec, said={"emulated": True}))
+        answer = call("reproduce", bundle_of(here, spec))
     assert list(here.rglob(OWNED)) == []
     assert "`search_space` of a bundle may have only numbers and words" in answer.out
 
@@ -334,11 +331,3 @@ def test_a_command_that_is_printed_for_a_folder_can_be_pasted_whatever_its_file_
     for line in printed:
         subprocess.run(["sh", "-c", f"tuneoff() {{ :; }}; {line}"], cwd=here, check=True)
     assert not (here / OWNED).exists()
-
-
-def test_a_folder_is_not_believed_that_an_emulated_platform_is_none(here: Path, call: Call) -> None:
-    spec = foreign_spec(adapter="katib", platform="emulated")
-    folder = folder_of(here / "stranger", spec, said={"emulated": False, "label": "katib"})
-    assert "katib@emulated" in call("watch", "--runs", folder).out
-    answer = call("report", folder, "--sampler", "random", "--json")
-    assert "katib" in json.dumps(json.loads(answer.out)["filters"]["only_emulated"])

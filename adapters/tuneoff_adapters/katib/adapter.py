@@ -12,7 +12,7 @@ from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import LISTED
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, katib_options
-from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS, TIMES
+from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
@@ -38,7 +38,6 @@ class KatibAdapter(Adapter):
     fault_tools: ClassVar[str] = "tuneoff_faults.frameworks:KATIB"
     doctor: ClassVar[str | None] = "tuneoff_adapters.katib.doctor:checks"
     local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
-    foreign_options: ClassVar[frozenset[str]] = frozenset(TIMES)
     logs: ClassVar[tuple[str, ...]] = ("pods/*.log",)
     _connection: Connection | None = None
     _follower: Follower | None = None  # a fresh process has none: what is left are the cluster's objects
@@ -50,6 +49,10 @@ class KatibAdapter(Adapter):
             from tuneoff_adapters.katib.platforms import EmulatedServer
 
             self._server = EmulatedServer(context)
+
+    @classmethod
+    def capabilities_on(cls, platform: str) -> Capabilities:
+        return offers.capabilities_on(platform)
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
@@ -76,9 +79,12 @@ class KatibAdapter(Adapter):
         from tuneoff_adapters.katib.checks import check_client, katib_needs
         from tuneoff_adapters.katib.manifest import config_map_manifest
         from tuneoff_adapters.katib.plan import katib_plan
-        from tuneoff_adapters.kubernetes.deploy import deploy_config_map
+        from tuneoff_adapters.kubernetes.deploy import EMULATION_FLAG, deploy_config_map
 
         spec = self.context.spec
+        if self._server is not None:
+            text = f"platform {EMULATED!r} is a local stand-in for a cluster with Katib: the figures are not Katib's"
+            self.context.flag(EMULATION_FLAG, text)
         check_client()
         import_framework(spec.adapter, self.capabilities)
         plan = katib_plan(self.context)

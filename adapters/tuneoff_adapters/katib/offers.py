@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuneoff.base.commands import install_command
-from tuneoff.base.packages import missing_modules
+from tuneoff.base.packages import module_exists
 from tuneoff.base.space import Categorical
-from tuneoff.capabilities import Capabilities, Offer, Option, Support
+from tuneoff.capabilities import NO_LIMITER, Capabilities, Offer, Option, Support
 from tuneoff.experiment.strategies import LISTED, sampler_refusal
 from tuneoff.experiment.translation import LIST_INDEX
-from tuneoff_adapters.katib.options import EMULATED, katib_options
+from tuneoff_adapters.katib.options import EMULATED, EMULATION, katib_options
 from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
 from tuneoff_adapters.kubernetes.options import KUBERNETES, epochs_refusal
 
@@ -35,7 +36,6 @@ EMULATIONS = {  # what serves an algorithm on platform `emulated`
     GRID: "emulated grid: each combination once, in an order of its own",
     "multivariate-tpe": "emulated multivariate-tpe: optuna.samplers.TPESampler of this machine's Optuna",
 }
-EMULATED_SAMPLERS = tuple(name for name, algorithm in ALGORITHMS.items() if algorithm in EMULATIONS)
 STARTUP_TRIALS = {"multivariate-tpe": 10}  # Optuna's default of `n_startup_trials`: so many are drawn at random
 OBJECT_BYTES = 1_400_000  # of the 1.5 MB that etcd takes: one object holds the assignments of all trials
 
@@ -52,7 +52,6 @@ CAPABILITIES = Capabilities(
     below_version="0.20",
     install="tuneoff[katib]",
     platforms=(KUBERNETES, EMULATED),
-    emulated_platforms=(EMULATED,),
     head_node=True,  # the cluster's control plane, with Katib's controllers
     database=True,  # katib-mysql, behind katib-db-manager
     samplers={
@@ -134,14 +133,33 @@ CAPABILITIES = Capabilities(
         "a pod's program ends without the interpreter's teardown, which takes long where torch is imported (default: with it)",
     ),
     notes=(
-        "platform emulated: a local process that serves Katib's API and runs each trial as a local process; it is no Katib, and "
-        f"its results say so; samplers there: {', '.join(EMULATED_SAMPLERS)}",
+        "platform emulated: a local process that serves Katib's API and runs each trial as a local process; it is no Katib, so "
+        "its results are in no comparison",
         "one pod per trial, one attempt per trial; its events come through its standard output, its best checkpoint too",
         "integers and steps are drawn as floats and rounded: Katib's own integers give both end points half of their share",
         "budget.epochs_total: not by Katib, whose trials share nothing while they run",
         "Katib's algorithms enas and darts search network architectures, not hyperparameters: not by tuneoff",
     ),
 )
+_ABSENT = Offer(
+    support=Support.NOT_BY_TUNEOFF, note=f"a service of Katib's, which the emulation lacks; use platform {KUBERNETES!r}"
+)
+ON_EMULATION = replace(
+    CAPABILITIES,
+    samplers={
+        name: replace(offer, implementation=EMULATIONS[ALGORITHMS[name]], needs=("optuna",) if "tpe" in name else ())
+        if ALGORITHMS.get(name) in EMULATIONS
+        else _ABSENT
+        for name, offer in CAPABILITIES.samplers.items()
+    },
+    pruners={**CAPABILITIES.pruners, "median": replace(CAPABILITIES.pruners["median"], implementation="emulated medianstop")},
+    cpu_limiter=NO_LIMITER,
+)
+
+
+def capabilities_on(platform: str) -> Capabilities:
+    """Return what can be done on a platform."""
+    return ON_EMULATION if platform == EMULATED else CAPABILITIES
 
 
 def refusal(spec: RunSpec) -> str | None:
@@ -156,28 +174,19 @@ def refusal(spec: RunSpec) -> str | None:
 
 def implementations(spec: RunSpec) -> dict[str, str]:
     """Return what serves this run's sampler and pruner on its platform."""
-    sampler, pruner = spec.experiment.sampler.name, spec.experiment.pruner.name
-    chosen = CAPABILITIES.samplers[sampler].implementation
-    stopper = CAPABILITIES.pruners[pruner].implementation
-    if spec.platform == EMULATED:
-        chosen = EMULATIONS[ALGORITHMS[sampler]]
-        stopper = "emulated medianstop" if pruner == "median" else stopper
-    return {"sampler": chosen, "pruner": stopper}
+    offered = capabilities_on(spec.platform)
+    return {
+        "sampler": offered.samplers[spec.experiment.sampler.name].implementation,
+        "pruner": offered.pruners[spec.experiment.pruner.name].implementation,
+    }
 
 
 def _by_platform(spec: RunSpec) -> str | None:
-    sampler = spec.experiment.sampler.name
-    algorithm = ALGORITHMS.get(sampler)
-    if spec.platform != EMULATED or algorithm is None:
-        return None
-    if algorithm not in EMULATIONS:
+    if spec.platform == EMULATED and not module_exists(EMULATION):
         return (
-            f"sampler {sampler!r} is a service of Katib's, which platform {EMULATED!r} has not; "
-            f"it has: {', '.join(EMULATED_SAMPLERS)}; use one of these, or platform {KUBERNETES!r}"
+            f"platform {EMULATED!r} of adapter {spec.adapter!r} needs tuneoff-katib-emulation, which is not installed; "
+            f"run, in a clone of tuneoff: {install_command('adapters/katib_emulation')}"
         )
-    missing = missing_modules(("optuna",)) if algorithm == "multivariate-tpe" else []
-    if missing:
-        return f"sampler {sampler!r} on platform {EMULATED!r} needs optuna; run: {install_command(CAPABILITIES.install)}"
     return None
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
 
 EMULATED = "emulated"
+EMULATION = "katib_emulation"  # the module that serves it, of a distribution of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,12 @@ from tuneoff.base.processes import command_line, end_all, is_alive, kill, last_w
 from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.supervisor.logs import shorten
+from tuneoff_adapters.katib.options import EMULATION
 from tuneoff_adapters.kubernetes.plan import cpu_thousandths, memory_bytes
 from tuneoff_platforms.time_limits import SETUP_SHARE
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
 EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image: they run this machine's Python
-MODULE = "katib_emulation"
 END_SECONDS = 5.0  # from SIGTERM to SIGKILL; the server needs at most 2
 KILLED_SECONDS = 2.0  # for what cleans up after a server that was killed
 _LOOK_SECONDS = 0.01
@@ -92,7 +92,7 @@ class EmulatedServer:
     def command(self) -> Sequence[str]:
         """Return the command that serves: a node just as large as the workers need."""
         workers = self._context.spec.experiment.workers
-        command = [sys.executable, "-m", MODULE, str(self.folder), "--kubeconfig", str(self.kubeconfig)]
+        command = [sys.executable, "-m", EMULATION, str(self.folder), "--kubeconfig", str(self.kubeconfig)]
         command += ["--image", EMULATED_IMAGE, "--cpus", str(workers.count * cpu_thousandths(workers) / 1000)]
         memory = memory_bytes(workers)
         if memory is not None:
@@ -147,7 +147,7 @@ class EmulatedServer:
 
     def _running(self) -> list[int]:
         """Return the server's own process; those of the pods may carry the mark too."""
-        return [pid for pid in self._marked() if MODULE in command_line(pid, None).split()]
+        return [pid for pid in self._marked() if EMULATION in command_line(pid, None).split()]
 
     def _marked(self) -> list[int]:
         return with_mark(EMULATED_MARK, self._context.execution_id)

@@ -29,7 +29,6 @@ def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:
 
 def _table(listings: list[AdapterListing]) -> str:
     from tuneoff.capabilities import offered
-    from tuneoff.experiment.names import platform_text
 
     rows = []
     notes = []
@@ -37,8 +36,7 @@ def _table(listings: list[AdapterListing]) -> str:
         capabilities = listing.capabilities
         platforms = list[str]()
         if capabilities is not None:
-            emulated = capabilities.emulated_platforms
-            platforms = [platform_text(name, name in emulated) for name in listing.platforms]
+            platforms = list(listing.platforms)
         rows.append(
             (
                 listing.plugin.name,
@@ -92,7 +90,6 @@ def _to_json(listing: AdapterListing) -> dict[str, Any]:
         return data
     return data | {
         "platforms": list(listing.platforms),
-        "emulated_platforms": list(capabilities.emulated_platforms),
         "samplers": {name: _offer_to_json(offer) for name, offer in capabilities.samplers.items()},
         "pruners": {name: _offer_to_json(offer) for name, offer in capabilities.pruners.items()},
         "retry": capabilities.retry.value,
@@ -120,13 +117,8 @@ def details(listing: AdapterListing, capabilities: Capabilities) -> str:
     lines = [f"{listing.plugin.name}: {listing.state}" + (f", framework {framework}" if framework else "")]
     if listing.text:
         lines.append(listing.text)
-    platforms = []
-    for number, name in enumerate(listing.platforms):
-        marks = ["the default"] if number == 0 else []
-        if name in capabilities.emulated_platforms:
-            marks.append(f"{'' if 'emulated' in name else 'emulated: '}a local stand-in, in no ranking")
-        platforms.append(f"{name} ({', '.join(marks)})" if marks else name)
-    lines += [f"platforms: {', '.join(platforms) or '-'}", ""]
+    default, *others = listing.platforms
+    lines += [f"platforms: {', '.join((f'{default} (the default)', *others))}", ""]
     lines.append(columns(("kind", "name", "offered", ""), list(_rows(capabilities))))
     if capabilities.changed_defaults:
         lines += ["", "changed against the framework's defaults:", *(one_line(text) for text in capabilities.changed_defaults)]

@@ -17,7 +17,7 @@ from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
     from tuneoff.base.findings import Check, Report
-    from tuneoff.trust.check.evidence import AdapterCheck, Subject
+    from tuneoff.trust.check.evidence import AdapterCheck
 
 NAME = "check"
 HELP = (
@@ -196,7 +196,8 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> l
     options = _options(arguments.options)
     named = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
     subjects = [subject for number, subject in enumerate(named) if subject not in named[:number]]  # serial and serial@local
-    folders = _folders(arguments.keep, subjects)
+    keep: Path | None = arguments.keep
+    folders = [None if keep is None else keep / subject.label.replace("/", "-") for subject in subjects]
     for folder in folders:
         if folder is not None:
             make_empty(folder, "--keep")  # before the first run: what is found later costs finished reports
@@ -212,17 +213,6 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> l
 
 def _note_of(label: str, text: str) -> None:
     note(f"{label}: {text}")
-
-
-def _folders(keep: Path | None, subjects: Sequence[Subject]) -> list[Path | None]:
-    """Return where the runs of each adapter are kept, or None for each."""
-    if keep is None:
-        return [None] * len(subjects)
-    names = [subject.label.replace("/", "-") for subject in subjects]
-    twice = [name for number, name in enumerate(names) if name in names[:number]]
-    if twice:
-        raise ExperimentError(f"the runs of each adapter need a folder, but two would share {twice[0]!r}; check one at a time")
-    return [keep / name for name in names]
 
 
 def _options(texts: Sequence[str]) -> dict[str, Any]:

@@ -38,7 +38,6 @@ WORDS: Mapping[str, str] = {
     "skipped": "of a run: never started, for a reason known in advance: something is missing, not offered, or the same",
     "planned": "of a run: not started yet",
     "running": "of a run: started, and its command still works on it",
-    "emulated": "of a run: the platform is a local stand-in, so its figures are not the framework's, and are in no ranking",
     "estimated": "of a figure, marked ~: it rests on a model or a constant, not on a meter",
     "reports": "of a run: the epochs that a trial reports to its framework: none, its best one at its end, or every one",
     "job time": "of a run, without the test, which is tuneoff's own (time.jct_without_test): the median, lowest and highest seed",

@@ -21,23 +21,19 @@ Listed = tuple[list[dict[str, Any]], str, list[str]]  # JSON values of each, the
 
 
 def platforms(names: Sequence[str]) -> Listed:
-    """Return the platforms, installed ones and adapters' own: what each lacks here, its adapters, and whom it stands in for."""
+    """Return the platforms, installed ones and adapters' own: what each lacks here, and its adapters."""
     from tuneoff.registry import list_adapters, list_platforms
 
     rows: dict[str, dict[str, Any]] = {}
     for platform in list_platforms():
-        rows[platform.plugin.name] = {"name": platform.plugin.name, "text": platform.text, "adapters": [], "emulated_for": []}
+        rows[platform.plugin.name] = {"name": platform.plugin.name, "text": platform.text, "adapters": []}
     for listing in list_adapters():
-        capabilities = listing.capabilities
         for name in listing.platforms:
-            row = rows.setdefault(name, {"name": name, "text": "", "adapters": [], "emulated_for": []})
-            is_emulated = capabilities is not None and name in capabilities.emulated_platforms
-            row["emulated_for" if is_emulated else "adapters"].append(listing.plugin.name)
+            row = rows.setdefault(name, {"name": name, "text": "", "adapters": []})
+            row["adapters"].append(listing.plugin.name)
     selected = [rows[name] for name in _selected("platform", names, rows)]
-    cells = [
-        (row["name"], " ".join(row["adapters"]) or "-", " ".join(row["emulated_for"]) or "-", row["text"]) for row in selected
-    ]
-    return selected, columns(("platform", "adapters", "a local stand-in, in no ranking, for", ""), cells), []
+    cells = [(row["name"], " ".join(row["adapters"]) or "-", row["text"]) for row in selected]
+    return selected, columns(("platform", "adapters", ""), cells), []
 
 
 def experiments(names: Sequence[str]) -> Listed:

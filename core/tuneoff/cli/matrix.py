@@ -155,7 +155,6 @@ def to_json(results: Results, ends: Sequence[RunEnd]) -> dict[str, Any]:
             "label": end.label,
             "adapter": specs[end.run_id].adapter,
             "platform": specs[end.run_id].platform,
-            "emulated": end.emulated,
             "sampler": specs[end.run_id].experiment.sampler.name,
             "pruner": specs[end.run_id].experiment.pruner.name,
             "variant": dict(specs[end.run_id].experiment.variant),
@@ -185,12 +184,10 @@ def compared_json(results: Results) -> dict[str, Any]:
 
 def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:
     """Return the name of each run by its id, as the progress has it."""
-    from tuneoff.experiment.names import emulated_label, run_name
+    from tuneoff.experiment.names import run_name
 
     labels = plan.label_texts
-    emulated = {end.run_id for end in ends if end.emulated}
-    emulated_labels = {run.run_id: emulated_label(labels[run.label], run.spec) for run in plan.runs if run.run_id in emulated}
-    return {run.run_id: run_name(emulated_labels.get(run.run_id, labels[run.label]), run.spec) for run in plan.runs}
+    return {run.run_id: run_name(labels[run.label], run.spec) for run in plan.runs}
 
 
 def reason(end: RunEnd) -> str:

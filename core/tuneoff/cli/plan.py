@@ -51,8 +51,6 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     labels = plan.label_texts
     lines = [_table(plan), ""]
-    if emulated := dict.fromkeys(labels[run.label] for run in plan.counted if run.emulated):
-        lines.append(f"emulated, so shown but in no ranking or comparison: {', '.join(emulated)}")
     placements = ((labels[run.label], load_target(run.spec.adapter_target).placement(run.spec)) for run in plan.to_run)
     lines += dict.fromkeys(f"{label}: {placement}" for label, placement in placements if placement is not None)
     lines += [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *uncharged_lines(plan, time.time_ns())]
@@ -63,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _table(plan: Plan) -> str:
-    from tuneoff.experiment.names import platform_text, variant_text
+    from tuneoff.experiment.names import variant_text
 
     labels = plan.label_texts
     samplers = {run.run_id: run.spec.experiment.sampler.name for run in plan.runs}
@@ -74,7 +72,7 @@ def _table(plan: Plan) -> str:
             (
                 run.run_id,
                 labels[run.label],
-                platform_text(run.spec.platform, run.emulated),
+                run.spec.platform,
                 experiment.sampler.name,
                 experiment.pruner.name,
                 variant_text(experiment.variant),

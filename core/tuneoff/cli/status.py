@@ -87,7 +87,7 @@ def _now(plan: Plan, results: Path) -> Iterator[str]:
 
 
 def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
-    from tuneoff.experiment.names import emulated_label, strategy_text, variant_text
+    from tuneoff.experiment.names import strategy_text, variant_text
     from tuneoff.record.flag_meanings import marked
 
     labels = plan.label_texts
@@ -98,7 +98,7 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
         rows.append(
             (
                 end.run_id,
-                emulated_label(labels[end.label], spec) if end.emulated else labels[end.label],
+                labels[end.label],
                 strategy_text(spec.experiment),
                 variant_text(spec.experiment.variant),
                 str(spec.seed),

@@ -29,7 +29,6 @@ FORMAT = 2
 TESTED, VALIDATED = "quality.test", "quality.validation"
 TIE_RULE = "best trial: validation value, then validation loss, then canonical configuration hash"
 RETRY_RULE = "a repeat for reasons of the machine repeats the whole block of a seed, decided blind to results; all are kept"
-EMULATED_RULE = "a run on an emulated platform is shown and labelled; it is in no ranking and no comparison"
 FAILURE_RULE = "a run that failed or timed out is worse than any that is done; two of them are no difference"
 MISSING_RULE = "a run without the metric is counted in the denominator and named; it is never replaced or imputed"
 KIND_RULE = "measured and estimated energies are never ranked together: a pair of different kinds is no comparison"
@@ -93,14 +92,11 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
     """Return the analysis plan as JSON values; `cells` are those that will have a result.
 
     Compared is every pair of different adapters in every variant where both will have a result. A pair of equal entries (A/A)
-    is no comparison: its difference is the noise floor. What runs on an emulated platform is in neither. Of each question the
-    family is what the file says, so that another adapter changes no verdict between the others.
+    is no comparison: its difference is the noise floor. Of each question the family is what the
+    file says, so that another adapter changes no verdict between the others.
     """
-    present = {(cell.variant, cell.entry.label) for cell in cells if not cell.emulated}
-    emulated = {cell.entry.label: cell.label for cell in cells if cell.emulated}
+    present = {(cell.variant, cell.entry.label) for cell in cells}
     stated: dict[str, Any] = {}  # only what says something of this plan, so that digests of others stay
-    if emulated:
-        stated |= {"emulated": list(emulated.values()), "emulated_rule": EMULATED_RULE}
     metrics = (file.analysis.primary_metric, *file.analysis.questions.values())
     if any(metric.startswith(("energy.", "carbon.", "cost.")) or metric.endswith(_OF_ENERGY) for metric in metrics):
         stated["kind_rule"] = KIND_RULE
@@ -117,7 +113,6 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         stated["anchors"] = anchors
     has_test = all(workload_at(target).has_test for target in {cell.spec.experiment.workload.target for cell in cells})
     changed = {} if has_test else {TESTED: VALIDATED}  # where a workload offers no test, quality is judged on validation
-    only_emulated = set(emulated) - {label for _, label in present}
     firsts = [entry.label for entry in entries if entry.replicate == 0]
     comparisons = [
         {"variant": dict(variant.values), "adapters": [first, second]}
@@ -139,7 +134,7 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         "failure_rule": FAILURE_RULE,
         "seeds": list(file.seeds),
         "comparisons": comparisons,
-        "noise_floor": [entry.label for entry in entries if entry.replicate > 0 and entry.label not in only_emulated],
+        "noise_floor": [entry.label for entry in entries if entry.replicate > 0],
         "excluded": "warm-up runs",
         "trial_retries": sorted({cell.spec.experiment.failures.retries for cell in cells}),
         "retry_rule": RETRY_RULE,

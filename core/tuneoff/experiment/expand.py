@@ -46,18 +46,8 @@ class Entry:
     @property
     def label(self) -> str:
         """A short text that tells the entries of one file apart."""
-        return self._label(self.platform, is_emulated=False)
-
-    def label_on(self, platform: str) -> str:
-        """Return the label of a run on `platform`: an emulated one is named and marked, whoever chose it."""
-        return self._label(platform, is_emulated=True) if self.is_emulated(platform) else self.label
-
-    def is_emulated(self, platform: str) -> bool:
-        return platform in self.adapter.capabilities.emulated_platforms
-
-    def _label(self, platform: str | None, *, is_emulated: bool) -> str:
         options = {name: value for name, value in self.options.items() if name in self.distinguishing}
-        return entry_label(self.name, platform, options, self.replicate, is_emulated=is_emulated)
+        return entry_label(self.name, self.platform, options, self.replicate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +61,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        return self.entry.label_on(self.spec.platform)
-
-    @property
-    def emulated(self) -> bool:
-        return self.entry.is_emulated(self.spec.platform)
+        return self.entry.label
 
 
 def entries(file: MatrixFile) -> list[Entry]:

@@ -56,26 +56,10 @@ def variant_text(variant: Mapping[str, Any]) -> str:
     return " ".join(texts)
 
 
-def platform_text(platform: str, emulated: bool) -> str:
-    """Return a platform's name, with a mark where it is emulated and its name does not say so."""
-    return f"{platform} (emulated)" if emulated and "emulated" not in platform else platform
-
-
-def entry_label(adapter: str, platform: str | None, options: Mapping[str, Any], replicate: int, *, is_emulated: bool) -> str:
+def entry_label(adapter: str, platform: str | None, options: Mapping[str, Any], replicate: int) -> str:
     """Return the label of an adapter entry: its platform (None: not named), options, and from the second on which replicate."""
-    where = "" if platform is None else f"@{platform_text(platform, is_emulated)}"
+    where = "" if platform is None else f"@{platform}"
     return f"{adapter}{where}{canonical_json(dict(options)) if options else ''}{f'#{replicate + 1}' if replicate else ''}"
-
-
-def emulated_label(label: str, spec: RunSpec) -> str:
-    """Return the label of a run whose platform is emulated: with the platform and, where its name does not say so, a mark."""
-    text = f"@{platform_text(spec.platform, True)}"
-    if text in label:
-        return label
-    if f"@{spec.platform}" in label:
-        return label.replace(f"@{spec.platform}", text, 1)
-    name = next((name for name in (spec.adapter, spec.adapter.rpartition(":")[2]) if label.startswith(name)), label)
-    return f"{name}{text}{label.removeprefix(name)}"
 
 
 def short_label(label: str, adapter: str) -> str:

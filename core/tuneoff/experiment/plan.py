@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneoff import registry
 from tuneoff.base.commands import command
 from tuneoff.base.identity import digest, own_copy
 from tuneoff.base.json_values import values
@@ -22,7 +21,7 @@ from tuneoff.experiment.expand import Cell, entries, expand, warm_ups
 from tuneoff.experiment.names import run_name, short_label
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.skip_check import NO_PRUNER, SkipCheck
-from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy
+from tuneoff.experiment.spec import RunSpec, Strategy
 
 if TYPE_CHECKING:
     from tuneoff.experiment.load import MatrixFile
@@ -36,14 +35,14 @@ UNPACKED = (
 )  # of a bundle, beside its results folder: its list of files, and the file of the plan
 REPRODUCES = "reproduces"  # in the content of a plan that was made of a bundle: the plan that is reproduced
 WARM_UP_BLOCK = -1
+OBSOLETE = ("emulated",)  # keys of planned runs and records that earlier tuneoffs wrote: today it is a flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
     """One run of the plan.
 
-    `block`: index of its seed, -1 for warm-ups. `same_as`: the run whose result stands for this one. `emulated`: something
-    local stands in for its platform; shown and labelled, but in no ranking.
+    `block`: index of its seed, -1 for warm-ups. `same_as`: the run whose result stands for this one.
     """
 
     run_id: str
@@ -52,7 +51,6 @@ class PlannedRun:
     block: int
     skip_reason: str | None = None
     same_as: str | None = None
-    emulated: bool = False
 
     @property
     def name(self) -> str:
@@ -186,8 +184,6 @@ class Plan:
     def from_json(cls, data: Any) -> Plan:
         """Read back `to_json`, from a file that anyone may have made.
 
-        A platform is emulated where the file says so, or where an adapter of that name that is installed here declares it.
-
         Raises:
             ResultsError: another format version, or not a plan.
         """
@@ -200,17 +196,14 @@ class Plan:
             )
         stored = {"options": {}, **data}  # a folder of an earlier tuneoff has none
         try:
+            stored["runs"] = [{key: run[key] for key in run if key not in OBSOLETE} for run in stored["runs"]]
             plan: Plan = read(cls, {field.name: stored[field.name] for field in fields(cls)}, exact=True)
         except (ArithmeticError, AttributeError, ExperimentError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
-        runs = []
         for run in plan.runs:
-            adapter, platform = run.spec.adapter, run.spec.platform
             if run.run_id != run.spec.run_id:
                 raise ResultsError(f"run {run.run_id} of the plan was changed or made by another tuneoff; begin a new folder")
-            is_emulated = run.emulated or (platform != LOCAL and registry.is_emulated(adapter, platform))
-            runs.append(replace(run, emulated=is_emulated))
-        return replace(plan, runs=tuple(runs))
+        return plan
 
 
 def make_plan(file: MatrixFile) -> Plan:
@@ -231,7 +224,6 @@ def make_plan(file: MatrixFile) -> Plan:
                 label=cell.label,
                 block=cell.block,
                 skip_reason=check.reason(cell.spec, cell.entry.adapter),
-                emulated=cell.emulated,
             )
             for cell in cells
         ]
@@ -244,13 +236,7 @@ def make_plan(file: MatrixFile) -> Plan:
     warm = []
     if file.warm_up:
         warm = [
-            PlannedRun(
-                run_id=spec.run_id,
-                spec=spec,
-                label=entry.label_on(spec.platform),
-                block=WARM_UP_BLOCK,
-                emulated=entry.is_emulated(spec.platform),
-            )
+            PlannedRun(run_id=spec.run_id, spec=spec, label=entry.label, block=WARM_UP_BLOCK)
             for spec, entry in warm_ups(adapters, running, check)
         ]
     return Plan(

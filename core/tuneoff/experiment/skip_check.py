@@ -9,7 +9,7 @@ from tuneoff import registry
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
 from tuneoff.base.tracebacks import text_of
-from tuneoff.capabilities import Capabilities, Offer, Support, framework_status, offered
+from tuneoff.capabilities import NO_LIMITER, Capabilities, Offer, Support, framework_status, offered
 from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.registry import AdapterClass
@@ -69,12 +69,10 @@ def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool 
     if retries and capabilities.retry is not Support.YES:
         by = capabilities.retry.value
         yield f"adapter {spec.adapter!r} repeats no trials ({by}), but `failures.retries` is {retries}; set it to 0"
-    limit, limiter = spec.experiment.workers.cpu_limit, capabilities.cpu_limiter  # which gives a quota, if any
-    if limiter and limit != "none":
-        has_quota = spec.platform not in capabilities.emulated_platforms
-        if limit == "affinity" or not has_quota:
-            what = f"a quota by the {limiter}" if has_quota else "no limit"
-            yield f"`workers.cpu_limit` is {limit}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
+    limit, limiter = spec.experiment.workers.cpu_limit, capabilities.cpu_limiter
+    if (limiter and limit == "affinity") or (limiter == NO_LIMITER and limit != "none"):
+        what = "no limit" if limiter == NO_LIMITER else f"a quota by the {limiter}"
+        yield f"`workers.cpu_limit` is {limit}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
 
 
 def _offer(spec: RunSpec, capabilities: Capabilities, kind: str, *, has_plain: bool) -> Iterator[str]:

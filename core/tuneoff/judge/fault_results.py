@@ -35,7 +35,7 @@ WORST = (FaultOutcome.HUNG, FaultOutcome.WRONG)
 class FaultResult(msgspec.Struct, frozen=True, kw_only=True):
     """One run. `outcome` is None where it was not run, or the fault did not strike (`is_missed`), and `reason` says why."""
 
-    adapter: str  # its label: "katib@emulated"
+    adapter: str  # its label: "serial@kubernetes"
     setting: str
     fault: str
     outcome: str | None

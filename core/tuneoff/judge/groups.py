@@ -14,13 +14,14 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.layout import TEST_RESULT
 from tuneoff.experiment.accounting.declared import Prices
-from tuneoff.experiment.names import emulated_label, strategy_text, variant_text
+from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.metrics import better, billed_share, billing_step, bounds, default_unit, grid_step
 from tuneoff.judge.results import Results, Run, Scope, Value, run_of, value
 from tuneoff.judge.stats.location import Interval, median, middle, wilson
+from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord, TrialState
 
@@ -91,7 +92,6 @@ class Group:
     scope: Scope
     spec: RunSpec  # of one of the runs
     runs: tuple[Run, ...]
-    emulated: bool = False
     twins: tuple[Scope, ...] = ()
     confidence: float = CONFIDENCE
     prices: Prices | None = None
@@ -168,6 +168,12 @@ class Group:
         """Its own runs by the name of a flag that they have."""
         return Counter(flag for run in self.unskipped for flag in run.flags)
 
+    @cached_property
+    def excluded(self) -> str:
+        """The flag that keeps it out of every comparison; "" without one."""
+        records = (run.record for run in self.runs if run.record is not None)
+        return next((flag.name for record in records for flag in record.flags if flag.name in EXCLUDING), "")
+
     @property
     def adapter(self) -> str:
         return self.spec.adapter
@@ -229,8 +235,8 @@ class Group:
 
     @property
     def is_compared(self) -> bool:
-        """Whether it is in verdicts at all: on a real platform, and with something that runs or stands for it."""
-        return not self.emulated and any(run.will_run for run in self.runs)
+        """Whether it is in verdicts at all: no flag keeps it out, and something runs or stands for it."""
+        return not self.excluded and any(run.will_run for run in self.runs)
 
 
 def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
@@ -254,15 +260,13 @@ def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
             spec = of_label[0].spec
             runs = tuple(run_of(run, results.selected, results.without_record, results.plan.added_seeds) for run in of_label)
             done = next((run.record for run in runs if run.record is not None and run.is_done), None)
-            emulated = any(run.emulated for run in of_label) or any(run.record.emulated for run in runs if run.record is not None)
             twins = [run.same_as for run in of_label if run.same_as is not None]
             group = Group(
-                label=emulated_label(texts[label], spec) if emulated else texts[label],
+                label=texts[label],
                 entry=_entry(spec),
                 scope=scope,
                 spec=spec,
                 runs=runs,
-                emulated=emulated,
                 twins=tuple(dict.fromkeys(scope_of[twin] for twin in twins if twin in scope_of))
                 if len(twins) == len(of_label)
                 else (),

@@ -22,7 +22,7 @@ from tuneoff.record.store import selected_executions
 from tuneoff.run.run_ends import RunEnd, Without, came_out, ends_of, without_record
 
 POOL = "serial"  # the adapter that uses no framework: the reference of the others
-EMULATED = "emulated, so in no comparison"
+EXCLUDED = "a flag of its runs keeps it out of every comparison"
 ENDED = ("done", *FAILED)
 NOT_BEGUN = "not run yet"
 ABSENT = "its record has no such metric"

@@ -163,7 +163,7 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
     results, is_over = answers.results, not any(answers.statuses.get(status) for status in UNFINISHED)
     distinct = [group for group in answers.groups if group.same_as is None]
     every = [(group, run) for group in distinct for run in group.runs]
-    tried = [run for group, run in every if not group.emulated]
+    tried = [run for group, run in every if not group.excluded]
     disturbances = disturbance(tried)
     of: dict[str, Any] = {"runs": counted(len(disturbances.runs), "run"), "share": LARGEST_SHARE, "flag": DISTURBED}
     if disturbances.disturbed:
@@ -211,7 +211,7 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
         who = listed(f"{count} of {trials[name]} of {name}" for name, count in failing.items())
         cause = Counter(trial.cause for _, _, trial in lost).most_common(1)[0][0]
         yield _warning("failed_trials", (run for _, run, _ in lost), who=who, cause=cause)
-    yield from emulated(answers.groups, names)
+    yield from excluded(answers.groups, names)
     if any(group.adapter == POOL for group in answers.groups):
         yield _warning("baseline", pool=POOL)
     skipped = [(group.label, run) for group, run in every if run.is_skipped]
@@ -245,7 +245,7 @@ def _figure_warnings(answers: Answers) -> Iterator[ResultsWarning]:
             yield _warning(
                 "no_value", (run for run, _ in lacking), metric=metric, runs=counted(len(lacking), "done run"), reasons=reasons
             )
-        yield from several_kinds([group for group in answers.groups if not group.emulated], metric)
+        yield from several_kinds([group for group in answers.groups if not group.excluded], metric)
         if question in estimated:
             ranges = {
                 verdict.weights.text
@@ -262,19 +262,20 @@ def _figure_warnings(answers: Answers) -> Iterator[ResultsWarning]:
             )
     limits: dict[Scope, set[str]] = {}
     for group in answers.groups:
-        if not group.emulated:
+        if not group.excluded:
             limits.setdefault(group.scope, set()).update(group.conditions.cpu_limits)
     if differing := sorted({limit for of in limits.values() if len(of) > 1 for limit in of}):
         yield _warning("limited_differently", limits="; ".join(differing))
 
 
-def emulated(groups: Iterable[Group], names: Mapping[str, str] | None = None) -> Iterator[ResultsWarning]:
-    """Yield that something stood in for a platform; `names`: of the frameworks, by label."""
-    stand_ins = [group for group in groups if group.emulated]
-    if stand_ins:
-        who = listed(dict.fromkeys((names or {}).get(group.label, group.label) for group in stand_ins))
-        runs = (run for group in stand_ins for run in group.runs)
-        yield _warning("emulated", runs, who=who, labels=listed(group.label for group in stand_ins))
+def excluded(groups: Iterable[Group], names: Mapping[str, str] | None = None) -> Iterator[ResultsWarning]:
+    """Yield whom a flag keeps out of every comparison; `names`: of the frameworks, by label."""
+    kept_out = [group for group in groups if group.excluded]
+    if kept_out:
+        who = listed(dict.fromkeys((names or {}).get(group.label, group.label) for group in kept_out))
+        flags = listed(dict.fromkeys(group.excluded for group in kept_out))
+        runs = (run for group in kept_out for run in group.runs)
+        yield _warning("excluded", runs, who=who, flags=flags, labels=listed(group.label for group in kept_out))
 
 
 def several_kinds(groups: Iterable[Group], metric: str) -> Iterator[ResultsWarning]:

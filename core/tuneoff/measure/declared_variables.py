@@ -239,7 +239,7 @@ def _data(run: RunRecord, spec: RunSpec) -> Iterator[Comparison]:
     after: Mapping[str, Any] = run.environment.get("after") or {}
     declared = {name: data[name] for name in ("name", "version", "sha256") if name in data} or None
     data_after = after.get("data")
-    is_remote = spec.platform != "local" and not run.emulated
+    is_remote = spec.platform != "local"
     agrees: bool | None = None
     if not data:
         how = NOT_RECORDED

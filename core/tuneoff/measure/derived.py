@@ -191,7 +191,7 @@ def derive_folder(run_dir: Path, spec: RunSpec, end: ExecutionEnd = NOTHING_STAT
         versions = {**end.versions, **noted_versions(run_dir)}
         environment = {**end.environment, "power": power_of(run_dir)}
         record = derive(log, spec, ruling=end.ruling, versions=versions, environment=environment)
-        flags = list(record.flags)
+        flags = [*record.flags, *end.flags]
         if log.statistics.gaps:
             first = log.statistics.gaps[0]
             text = f"lines are missing, first in {first.file} before line {first.line}"
@@ -199,7 +199,6 @@ def derive_folder(run_dir: Path, spec: RunSpec, end: ExecutionEnd = NOTHING_STAT
         record = replace(
             record,
             execution_id=run_dir.name,
-            emulated=end.emulated or record.emulated,
             flags=tuple(flags),
             torn_lines=log.statistics.torn_lines,
         )

@@ -9,7 +9,7 @@ from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
 from tuneoff.record.endings import IN_NO_EVENT, Ruling, RunStop, promise_flags, ruling_of
 from tuneoff.record.event_index import Collected, Timeline, collect
-from tuneoff.record.events.schema import EMULATED_FLAG, OF_ONE_TRIAL, STEPS, STORAGE_FIGURES, Event, Process
+from tuneoff.record.events.schema import OF_ONE_TRIAL, STEPS, STORAGE_FIGURES, Event, Process
 from tuneoff.record.run_record import (
     BestRecord,
     FlagRecord,
@@ -58,7 +58,6 @@ def derive(
         status=ruling.status,
         reason=ruling.reason,
         charged=ruling.charged,
-        emulated=any(flag.name == EMULATED_FLAG for flag in flags),
         started_at=timeline.started_at(),
         versions=dict(versions or {}),
         environment=dict(environment or {}),

@@ -20,7 +20,7 @@ from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.record.endings import Ruling
-from tuneoff.record.run_record import FORMAT_VERSION
+from tuneoff.record.run_record import FORMAT_VERSION, FlagRecord
 from tuneoff.record.store import write_bytes
 
 BESIDE = (SPEC, ACCOUNTING, SAMPLES, TEST_RESULT, VERSIONS)  # sealed beside the event files, where they are there
@@ -40,10 +40,16 @@ class ExecutionEnd(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     format_version: int = FORMAT_VERSION
     ruling: Ruling | None = None
-    emulated: bool = False  # its platform is, by what its adapter declares
+    emulated: bool | msgspec.UnsetType = msgspec.UNSET  # written by earlier tuneoffs: today it is a flag
     versions: dict[str, Any] = {}  # framework, classes of sampler and pruner
     environment: dict[str, Any] = {}  # Python, machine, packages, git, data, limits, `after`
     sealed: tuple[SealedFile, ...] = ()
+
+    @property
+    def flags(self) -> tuple[FlagRecord, ...]:
+        """What an earlier tuneoff stated here, and is a flag today."""
+        text = "the tuneoff that ran it stated so"
+        return (FlagRecord(name="emulated_platform", text=text),) if self.emulated is True else ()
 
 
 class BrokenSeal(NamedTuple):
@@ -126,7 +132,8 @@ def read_spec(folder: Path) -> RunSpec:
 
 def key_of(end: bytes) -> str:
     """Return the key of all that follows from an execution: the digest of its `end.json`, this tuneoff's version and metrics."""
-    return hashlib.sha256(end + " ".join((tuneoff.__version__, *METRICS)).encode()).hexdigest()[:32]
+    since = b"flags" if b'\n "emulated": true' in end else b""  # a record that was stored before that was a flag lacks it
+    return hashlib.sha256(end + " ".join((tuneoff.__version__, *METRICS)).encode() + since).hexdigest()[:32]
 
 
 def seal(folder: Path) -> tuple[SealedFile, ...]:

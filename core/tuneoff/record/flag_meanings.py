@@ -19,7 +19,7 @@ SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wr
     **WRONG_RESULT,
     "declared_mismatch": "a declared variable is not what was found: tuneoff watch --declared",
     "sampler_without_model": "the budget ends before the sampler first uses its model: this run is random search",
-    "emulated_platform": "the framework talks to an emulation, though the platform's name does not say so",
+    "emulated_platform": "a local stand-in served the framework, so its figures are not the framework's: in no comparison",
     "foreign_events": "an event file belongs to another execution",
     "orphan_events": "events of a trial that was never submitted or started",
     "missing_lines": "lines of an event file are missing",
@@ -66,6 +66,7 @@ HARMLESS: Mapping[str, str] = {  # good to know, and nothing is wrong by it
     "configuration_repeated": "Katib: it gave a configuration of `fixed` or `grid` again; one more trial took its place",
     "delete_refused": "Katib: the API server refused to delete a pod or experiment over its limit; its own deadline ends it",
 }
+EXCLUDING = ("emulated_platform",)  # serious flags that keep a run out of every ranking, verdict and comparison
 FLAGS: Mapping[str, str] = {**SERIOUS, **MACHINE, **HARMLESS}
 
 

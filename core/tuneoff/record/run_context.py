@@ -16,7 +16,6 @@ from tuneoff.base.files import append_line, read_json, replacing
 from tuneoff.base.layout import FRAMEWORK, LEFTOVERS, OUTSIDE, SPEC, TRIAL_CONTEXT, VERSIONS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.record.events.schema import EMULATED_FLAG
 from tuneoff.record.events.writer import EventWriter
 
 log = logging.getLogger(__name__)
@@ -53,13 +52,6 @@ class RunContext:
     def note_versions(self, values: Mapping[str, object]) -> None:
         """Keep JSON values for `versions` of the record: of a server, a cluster, an image (its digest)."""
         note_versions(self.run_dir, values)
-
-    def note_emulated(self, text: str) -> None:
-        """Say that what the adapter talks to is an emulation, though its platform is none by its name: the run is in no ranking.
-
-        `text`: what it is, and by what that was seen.
-        """
-        self.flag(EMULATED_FLAG, text)
 
     def trial_command(self, trial_id: str, configuration_file: Path, attempt: int = 1) -> list[str]:
         """Return the command that runs one trial in a new process (script-driven frameworks)."""

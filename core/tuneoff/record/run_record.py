@@ -252,7 +252,6 @@ class RunRecord:
     status: RunStatus
     reason: str | None = None  # why the status is not `done`
     charged: Charged | None = None
-    emulated: bool = False  # something stood in for the platform, planned or found: in no ranking
     started_at: str | None = None  # wall clock, UTC, ISO 8601
     versions: Mapping[str, Any] = field(default_factory=dict)  # framework, classes of sampler and pruner, what the adapter found
     environment: Mapping[str, Any] = field(default_factory=dict)  # Python, machine, packages, git, data, meter, limits, `after`

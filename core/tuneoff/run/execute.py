@@ -22,7 +22,7 @@ from tuneoff.base.layout import BEGUN, PLAN
 from tuneoff.base.processes import become_subreaper
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import of_run
-from tuneoff.experiment.names import emulated_label, run_name, short_label
+from tuneoff.experiment.names import run_name, short_label
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import NO_METER
 from tuneoff.experiment.spec import RunSpec
@@ -192,7 +192,7 @@ class _Matrix:
         }
         record = self._execute(request, before)
         seconds = time.monotonic() - started
-        label = _label(run, record.emulated)
+        label = _label(run)
         listener.run_ended(position, total, label, record.status, record.reason, seconds)
         if record.status != CUT:
             self.owed -= {run.run_id}
@@ -273,9 +273,8 @@ def _not_run(runs: Sequence[PlannedRun]) -> str:
     return "; ".join(parts)
 
 
-def _label(run: PlannedRun, emulated: bool = False) -> str:
-    label = short_label(run.label, run.spec.adapter)
-    return run_name(emulated_label(label, run.spec) if emulated else label, run.spec)
+def _label(run: PlannedRun) -> str:
+    return run_name(short_label(run.label, run.spec.adapter), run.spec)
 
 
 @contextlib.contextmanager

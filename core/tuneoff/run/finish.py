@@ -49,7 +49,6 @@ def finish(
     packages = (capabilities.package,) if capabilities.package else ()
     end = ExecutionEnd(
         ruling=ruling,
-        emulated=spec.platform in capabilities.emulated_platforms,
         versions={
             "framework": capabilities.framework,
             "framework_version": installed_version(capabilities.package) if capabilities.package else None,
@@ -90,8 +89,7 @@ def _environment(environment: Mapping[str, Any], spec: RunSpec, capabilities: Ca
     if capabilities.memory_limiter and spec.experiment.workers.memory_mb is not None:
         limiters["memory"] = capabilities.memory_limiter
     if capabilities.cpu_limiter:
-        is_emulated = spec.platform in capabilities.emulated_platforms
-        limiters["cpus"] = f"none ({spec.platform} {capabilities.cpu_limiter})" if is_emulated else capabilities.cpu_limiter
+        limiters["cpus"] = capabilities.cpu_limiter
     return {**environment, "limits": {**environment.get("limits", {}), **limiters}} if limiters else environment
 
 

@@ -37,7 +37,6 @@ class RunEnd:
     reason: str | None = None
     folder: Path | None = None
     flags: tuple[str, ...] = ()  # names
-    emulated: bool = False  # planned or found
 
 
 def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
@@ -60,7 +59,6 @@ def ends_of(path: Path, plan: Plan, records: Mapping[str, RunRecord], without: W
             reason=reason,
             folder=path / RUNS / run.run_id / record.execution_id if record is not None else None,
             flags=tuple(dict.fromkeys(flag.name for flag in record.flags)) if record is not None else (),
-            emulated=run.emulated or (record is not None and record.emulated),
         )
         ends.append(end)
     return ends

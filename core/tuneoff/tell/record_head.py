@@ -41,7 +41,6 @@ class _RecordHead(msgspec.Struct, kw_only=True):
     status: RunStatus
     reason: str | None = None
     charged: Charged | None = None
-    emulated: bool = False
     started_at: str | None = None
     environment: _HeadEnvironment = msgspec.field(default_factory=_HeadEnvironment)
     steps: tuple[StepRecord, ...] = ()

@@ -20,7 +20,7 @@ from tuneoff.base.space import SearchSpace
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Budget, Objective, Strategy, Timeouts, Workers
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
-from tuneoff_adapters.katib.offers import ALGORITHMS, EMULATED_SAMPLERS
+from tuneoff_adapters.katib.offers import ALGORITHMS, EMULATIONS
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.kubernetes.manifest import namespace_manifest
 
@@ -77,7 +77,8 @@ POD = ("spec", "trialTemplate", "trialSpec", "spec", "template", "spec")
 def emulated_plans(folder: Path) -> list[KatibPlan]:
     specs = [
         spec_of(sampler, platform="emulated", search_space=FINITE if sampler == "grid" else SPACE)
-        for sampler in EMULATED_SAMPLERS
+        for sampler, algorithm in ALGORITHMS.items()
+        if algorithm in EMULATIONS
     ]
     return [*(plan_of(spec, folder) for spec in specs), full_plan(folder)]
 

@@ -13,6 +13,7 @@ from builders.spaces import NUMBERS, SPACE
 from tuneoff.base.space import Categorical, Constant, Float, SearchSpace
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.skip_check import declared_reasons
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff_adapters.katib import offers
@@ -59,13 +60,14 @@ def test_what_katib_lacks_is_told_from_what_is_not_built() -> None:
 
 @pytest.mark.parametrize("sampler", YES)
 def test_the_emulation_serves_what_it_has_and_refuses_the_rest_with_that_reason(sampler: str) -> None:
-    reason = refusal(sampler, platform="emulated")
-    if sampler in offers.EMULATED_SAMPLERS:
+    spec = spec_for(sampler, platform="emulated")
+    reason = next(declared_reasons(spec, offers.capabilities_on("emulated")), None)
+    if offers.ALGORITHMS[sampler] in offers.EMULATIONS:
         assert reason is None
-        assert offers.implementations(spec_for(sampler, platform="emulated"))["sampler"].startswith("emulated ")
+        assert refusal(sampler, platform="emulated") is None
+        assert offers.implementations(spec)["sampler"].startswith("emulated ")
     else:
-        assert "platform 'emulated' has not" in (reason or "")
-        assert "multivariate-tpe" in (reason or "")
+        assert "the emulation lacks; use platform 'kubernetes'" in (reason or "")
 
 
 def test_the_emulation_serves_exactly_the_algorithms_that_it_says() -> None:
@@ -74,11 +76,18 @@ def test_the_emulation_serves_exactly_the_algorithms_that_it_says() -> None:
     assert set(ALGORITHMS) == set(offers.EMULATIONS)
 
 
-def test_a_missing_optuna_is_told_before_the_emulation_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offers, "missing_modules", list)
-    assert "pip install" in (refusal("multivariate-tpe", platform="emulated") or "")
-    assert refusal("multivariate-tpe") is None
-    assert refusal("random", platform="emulated") is None
+def test_only_what_the_emulation_draws_by_optuna_needs_it() -> None:
+    needs = {name: offer.needs for name, offer in offers.capabilities_on("emulated").samplers.items() if offer.needs}
+    assert needs == {"multivariate-tpe": ("optuna",)}
+    assert all(not offer.needs for offer in offers.CAPABILITIES.samplers.values())
+
+
+def test_without_the_emulation_s_own_package_its_platform_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offers, "module_exists", lambda name: False)
+    reason = refusal(platform="emulated")
+    assert "needs tuneoff-katib-emulation, which is not installed" in (reason or "")
+    assert "pip install adapters/katib_emulation" in (reason or "")
+    assert refusal() is None
 
 
 def test_a_shared_budget_of_epochs_is_refused() -> None:

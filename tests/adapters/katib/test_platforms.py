@@ -20,6 +20,7 @@ from tuneoff.experiment.spec import Timeouts, Workers
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib import platforms
 from tuneoff_adapters.katib.manifest import experiment_manifest
+from tuneoff_adapters.katib.options import EMULATION
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer
 from tuneoff_adapters.kubernetes.connection import Connection
@@ -48,7 +49,7 @@ class Program(EmulatedServer):
     text = ""
 
     def command(self) -> list[str]:
-        return [sys.executable, "-c", self.text, "-m", platforms.MODULE]
+        return [sys.executable, "-c", self.text, "-m", EMULATION]
 
 
 def marked(context: RunContext) -> list[int]:
@@ -179,7 +180,7 @@ def test_one_that_does_not_end_is_killed_with_what_it_started(context: RunContex
 
 def test_server_of_another_run_is_left_alone(context: RunContext, tmp_path: Path) -> None:
     environment = {**os.environ, EMULATED_MARK: "another"}
-    command = [sys.executable, "-c", "import time; time.sleep(60)", "-m", platforms.MODULE]
+    command = [sys.executable, "-c", "import time; time.sleep(60)", "-m", EMULATION]
     with subprocess.Popen(command, env=environment) as other:
         try:
             EmulatedServer(context).end()

@@ -221,7 +221,7 @@ def test_folders_without_a_common_run_are_refused_in_one_line_with_the_differenc
 
 def test_emulated_runs_are_in_no_change() -> None:
     emulated = runs_of("katib", platform="emulated")
-    old, new = (folder(runs, name=name, emulated=("emulated",)) for runs, name in ((emulated, "a"), (changed(emulated, 3), "b")))
+    old, new = folder(emulated, name="a"), folder(changed(emulated, 3), name="b")
     found = compared(old, new)
     assert {one.outcome for one in found.changes} == {None}
     assert not found.has_changed

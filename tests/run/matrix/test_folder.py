@@ -15,21 +15,16 @@ from unittest.mock import Mock
 
 import pytest
 
-from builders.stored import write_run
 from command_line import write_file
 from fake_plugins import register
 from tuneoff.base.layout import LOCK, PLAN
 from tuneoff.base.processes import is_stopped
-from tuneoff.cli.matrix import names, to_json
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
-from tuneoff.experiment.spec import run_spec_to_json
-from tuneoff.judge.results import Results
 from tuneoff.record import results_folder as folder_module
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.results_folder import ResultsFolder, came_to_end, read_plan
-from tuneoff.record.run_record import RunRecord
 from tuneoff.run.run_ends import holder, run_ends
 from tuneoff.run.supervisor.guardian import Guardian
 from waiting import until
@@ -54,22 +49,6 @@ def test_a_new_folder_holds_the_plan_and_every_run_is_planned(tmp_path: Path, pl
     with ResultsFolder(tmp_path / "r", plan, resume=False):
         assert read_plan(tmp_path / "r").plan_id == plan.plan_id
         assert {end.status for end in run_ends(tmp_path / "r")} == {"planned"}
-
-
-def test_a_run_whose_record_says_emulated_is_so_whatever_the_plan_has(tmp_path: Path, plan: Plan) -> None:
-    (run,) = plan.counted
-    for emulated in (False, True):
-        record = RunRecord(
-            run_id=run.run_id, execution_id="one", specification=run_spec_to_json(run.spec), status="done", emulated=emulated
-        )
-        folder = tmp_path / "r" / "runs" / run.run_id / "one"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_run(folder, record)
-        ends = run_ends(tmp_path / "r", plan)
-        assert [end.emulated for end in ends] == [emulated]
-        assert ("plain@local (emulated) random" in names(plan, ends)[run.run_id]) is emulated
-        results = Results(folder=tmp_path / "r", plan=plan, planned=(), records=(), selected={})
-        assert to_json(results, ends)["runs"][0]["emulated"] is emulated
 
 
 def test_a_folder_in_use_is_refused_and_a_copy_by_hard_links_releases_no_lock(tmp_path: Path, plan: Plan) -> None:

@@ -15,7 +15,7 @@ import pytest
 import fake_plugins
 from builders.specs import make_spec
 from command_line import write_file
-from tuneoff.capabilities import Capabilities, Reports
+from tuneoff.capabilities import Reports
 from tuneoff.errors import ExperimentError, PluginError, ResultsError
 from tuneoff.experiment.analysis import difference
 from tuneoff.experiment.expand import Cell, entries, expand, rotated, williams_rows
@@ -328,42 +328,23 @@ def on(platform: str) -> dict[str, str]:
     return {"name": "twofold", "platform": platform}
 
 
-def labels(plan: Plan) -> dict[str, bool]:
-    return {run.label: run.emulated for run in plan.runs}
+def test_a_run_is_labelled_with_the_platform_that_its_entry_names(planned: Callable[..., Plan]) -> None:
+    def labels(plan: Plan) -> list[str]:
+        return [run.label for run in plan.runs]
 
-
-def test_a_run_on_an_emulated_platform_is_labelled_whoever_chose_it(planned: Callable[..., Plan]) -> None:
-    assert labels(planned("plain", on("emulated"))) == {"plain": False, "twofold@emulated": True}
-    assert labels(planned(on("pretended"))) == {"twofold@pretended (emulated)": True}
-    assert labels(planned("twofold", platform="emulated")) == {"twofold@emulated": True}
-    assert labels(planned("twofold", "twofold", platform="emulated")) == {"twofold@emulated": True, "twofold@emulated#2": True}
-    assert labels(planned("twofold")) == {"twofold": False}
-    assert labels(planned(on("cluster"))) == {"twofold@cluster": False}
-
-
-def test_warm_ups_are_labelled_too(planned: Callable[..., Plan]) -> None:
-    made = planned(on("emulated"), warm_up=True)
-    assert [(run.label, run.emulated, run.spec.warm_up) for run in made.runs] == [
-        ("twofold@emulated", True, True),
-        ("twofold@emulated", True, False),
-    ]
-
-
-def test_the_noise_floor_is_of_real_platforms(planned: Callable[..., Plan]) -> None:
-    assert planned(on("emulated"), on("emulated")).analysis["noise_floor"] == []
+    assert labels(planned("plain", on("emulated"))) == ["plain", "twofold@emulated"]
+    assert labels(planned(on("emulated"), warm_up=True)) == ["twofold@emulated"] * 2
+    assert labels(planned("twofold")) == ["twofold"]
     assert planned(on("cluster"), on("cluster")).analysis["noise_floor"] == ["twofold@cluster#2"]
 
 
-def test_the_mark_survives_json_and_is_read_from_the_adapter_where_a_plan_has_none(plan: MakePlan) -> None:
+def test_a_plan_of_an_earlier_tuneoff_says_of_its_runs_what_nobody_reads_now(plan: MakePlan) -> None:
     made = plan({**LEAST, "adapters": ["plain", {"name": "twofold", "platform": "emulated"}]})
     data = json.loads(json.dumps(made.to_json()))
     assert Plan.from_json(data) == made
     for run in data["runs"]:
-        del run["emulated"]
-    older = Plan.from_json(data)
-    assert (older.plan_id, [run.emulated for run in older.runs]) == (made.plan_id, [False, True])
-
-
-def test_an_emulated_platform_is_one_of_the_platforms() -> None:
-    with pytest.raises(ValueError, match="`emulated_platforms` must be among"):
-        Capabilities(framework="none", platforms=("local",), emulated_platforms=("elsewhere",))
+        run["emulated"] = True
+    assert Plan.from_json(data) == made
+    data["runs"][0]["other"] = True
+    with pytest.raises(ResultsError, match="unknown key 'other'"):
+        Plan.from_json(data)

@@ -46,11 +46,6 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "results")
 
 
-def test_a_run_on_a_stand_in_is_named_so(folder: Folder) -> None:
-    folder.write_plan(runs=tuple(replace(run, emulated=run.spec.adapter == "optuna") for run in folder.plan.runs))
-    assert [row.adapter for row in Watcher(folder.path).look().rows] == ["serial", "optuna@local (emulated)"]
-
-
 def test_a_matrix_at_work_shows_its_current_run(folder: Folder) -> None:
     folder.end("serial", 0)
     folder.take()

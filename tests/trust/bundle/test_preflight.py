@@ -51,10 +51,7 @@ def record(run: RunSpec, **changed: Any) -> RunRecord:
 
 
 def bundle_of(*records: RunRecord, **more: Any) -> Bundle:
-    runs = tuple(
-        PlannedRun(run_id=item.run_id, spec=item.run_spec(), label=item.run_spec().adapter, block=0, emulated=item.emulated)
-        for item in records
-    )
+    runs = tuple(PlannedRun(run_id=item.run_id, spec=item.run_spec(), label=item.run_spec().adapter, block=0) for item in records)
     manifest = BundleManifest(name="n", plan_id="p", tuneoff="0.1.0", tuneoff_code=code_digest(), verified=True, files=())
     fields: dict[str, Any] = {
         "path": Path("b.tar.gz"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from builders.check_evidence import SUBJECT, made, trial
-from fake_plugins import Plain, Rich, Twofold
+from fake_plugins import Plain, Rich
 from tuneoff.adapter import Adapter
 from tuneoff.ask_tell import AskTellAdapter
 from tuneoff.base.findings import out_of_reach
@@ -116,11 +116,6 @@ def test_each_thing_that_is_declared_is_asked_for() -> None:
     assert set(answers.values()) == {ACCEPTED}
     assert {"declared sampler 'gp'", "declared sampler 'own'", "declared pruner 'median'"} < set(answers)
     assert "declared sampler 'tpe'" not in asked(Plain, declared=True)
-
-
-def test_what_stands_in_for_a_platform_may_have_less_than_was_declared() -> None:
-    assert asked(Twofold, declared=True, platform="cluster")
-    assert not asked(Twofold, declared=True, platform="emulated")
 
 
 def test_an_adapter_needs_a_platform() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,16 +16,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import tuneoff
 from builders.event_logs import Log, Writer, example_a, example_b
 from builders.results_folders import Results, edit, write_examples
 from builders.specs import make_spec
-from builders.stored import derive_again, write_run
+from builders.stored import derive_again
+from tuneoff.base.layout import RECORD
 from tuneoff.errors import ResultsError
+from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_run
 from tuneoff.record.end import read_end, write_end
 from tuneoff.record.endings import KILLED, Ruling
 from tuneoff.record.events import schema
+from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.trust.verify.results import run_all, verify
 
 
@@ -228,16 +234,20 @@ def test_an_execution_that_was_killed_while_it_was_made_is_told(tmp_path: Path) 
     ]
 
 
-def test_an_emulated_platform_that_the_plan_knows_is_verified(tmp_path: Path) -> None:
+def test_what_an_earlier_tuneoff_stated_to_be_emulated_has_a_flag_and_is_verified(tmp_path: Path) -> None:
     results = write_examples(tmp_path / "results")
     plan = json.loads((results.path / "matrix.json").read_text())
     for run in plan["runs"]:
         run["emulated"] = True
     (results.path / "matrix.json").write_text(json.dumps(plan))
-    found = verify(results.path)
-    assert [problem.what for problem in found.problems] == ["emulated", "emulated"]
     for path in results.path.glob("runs/*/*/end.json"):
-        write_run(path.parent, replace(read_run(path.parent), emulated=True))
+        record = read_run(path.parent)
+        assert "emulated_platform" not in {flag.name for flag in record.flags}
+        write_end(path.parent, msgspec.structs.replace(read_end(path.parent), emulated=True))
+        old_key = hashlib.sha256(path.read_bytes() + " ".join((tuneoff.__version__, *METRICS)).encode()).hexdigest()[:32]
+        text = re.sub('"key": "[0-9a-f]+"', f'"key": "{old_key}"', (path.parent / RECORD).read_text())
+        (path.parent / RECORD).write_text(text)  # as that tuneoff left it: of these files, without the flag
+        assert [flag.name for flag in read_run(path.parent).flags if flag.name in EXCLUDING] == ["emulated_platform"]
     assert verify(results.path).is_verified
 
 

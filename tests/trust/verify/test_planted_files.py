@@ -67,8 +67,8 @@ PLANTS: dict[str, tuple[Callable[[Path], object], str]] = {
         "end.json: is not as tuneoff writes it",
     ),
     "a key twice": (
-        lambda folder: edit(folder / "end.json", lambda text: text.replace('"emulated": ', '"emulated": true, "emulated": ')),
-        "end.json emulated: stands twice in one object",
+        lambda folder: edit(folder / "end.json", lambda text: text.replace('"ruling": ', '"ruling": null, "ruling": ')),
+        "end.json ruling: stands twice in one object",
     ),
     "no specification": (lambda folder: (folder / "spec.json").unlink(), "spec.json: is missing"),
     "other versions": (

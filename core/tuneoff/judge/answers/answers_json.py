@@ -37,7 +37,7 @@ def to_json(answers: Answers) -> dict[str, Any]:
 def _group(group: Group, metrics: Sequence[str]) -> dict[str, Any]:
     because = {"same_as": "its own runs stand for it", "success": "no run was tried"}
     return {
-        **values(group, ("label", "adapter", "emulated", "replicate", "success", "same_as"), because),
+        **values(group, ("label", "adapter", "excluded", "replicate", "success", "same_as"), because),
         **field_values(group.conditions),
         "scope": group.scope.text,
         "runs": [_run(run) for run in group.runs],
@@ -104,7 +104,7 @@ def choice_to_json(choice: Choice) -> dict[str, Any]:
     """Return the sentences, and the figures that they rest on."""
     because = {
         "deciding": "it is decided, or no reasonable number of seeds would decide it",
-        "best": "no run that is done and not emulated has a validated trial",
+        "best": "no run that is done and in comparisons has a validated trial",
     }
     of_filters = () if choice.filters else ("filters", "refusal")
     return {

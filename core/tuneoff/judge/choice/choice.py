@@ -77,13 +77,13 @@ class Row:
     label: str
     name: str
     is_floor: bool
-    is_emulated: bool
+    excluded: str  # see Group
     columns: Mapping[str, ScopeColumn]
 
     @property
     def marked(self) -> str:
         """The name, with what it must never be read without."""
-        return f"{self.name} (emulated)" if self.is_emulated else self.name
+        return f"{self.name} ({self.excluded})" if self.excluded else self.name
 
     @property
     def has_done(self) -> bool:

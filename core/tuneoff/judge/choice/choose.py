@@ -33,7 +33,7 @@ def choose(answers: Answers, filters: Filtered | None = None) -> Choice:
         by_strategy.setdefault((scope.sampler, scope.pruner), []).append(scope)
     settings = [_setting(answers, scopes, names, filters is not None) for scopes in by_strategy.values()]
     measured = [setting for setting in settings if setting.rows]
-    ordered = tuple(sorted(measured, key=lambda setting: -sum(not row.is_floor and not row.is_emulated for row in setting.rows)))
+    ordered = tuple(sorted(measured, key=lambda setting: -sum(not row.is_floor and not row.excluded for row in setting.rows)))
     return Choice(
         answers=answers,
         name=answers.name,
@@ -50,8 +50,8 @@ def choose(answers: Answers, filters: Filtered | None = None) -> Choice:
 def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str], is_filtered: bool) -> Setting:
     evidence = PairEvidence(answers, scopes)
     rows = _rows(evidence, names)
-    labels = [row.label for row in rows if not row.is_floor and not row.is_emulated and row.has_done]
-    seeds = declared_seeds(row for row in rows if not row.is_floor and not row.is_emulated)
+    labels = [row.label for row in rows if not row.is_floor and not row.excluded and row.has_done]
+    seeds = declared_seeds(row for row in rows if not row.is_floor and not row.excluded)
     chosen, certainty = _chosen(evidence, labels) if seeds else ((), Certainty.NOTHING)
     reference = chosen[0] if chosen else labels[0] if labels else None
     of_choice = sentences(evidence, rows, chosen, certainty, seeds, is_filtered=is_filtered)
@@ -67,7 +67,7 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
         certainty=certainty,
         reference=reference,
         lines=(next(of_choice), *scaling_lines(scaling_curves, rows), *of_choice),
-        lengths=length_table([row for row in rows if row.has_done and not row.is_emulated]),
+        lengths=length_table([row for row in rows if row.has_done and not row.excluded]),
         curves=scaling_curves,
     )
 
@@ -108,12 +108,12 @@ def _rows(evidence: PairEvidence, names: Mapping[str, str]) -> list[Row]:
             label=label,
             name=names[label],
             is_floor=next(iter(by_scope.values())).group.adapter == POOL,
-            is_emulated=any(column.group.emulated for column in by_scope.values()),
+            excluded=next((flag for column in by_scope.values() if (flag := column.group.excluded)), ""),
             columns=by_scope,
         )
         for label, by_scope in columns.items()
     ]
-    return sorted(rows, key=lambda row: (row.is_emulated, job_time(row.first.group, time)))
+    return sorted(rows, key=lambda row: (bool(row.excluded), job_time(row.first.group, time)))
 
 
 def _chosen(evidence: PairEvidence, labels: Sequence[str]) -> tuple[tuple[str, ...], Certainty]:
@@ -172,12 +172,12 @@ def _names(groups: Iterable[Group]) -> dict[str, str]:
 
 
 def _best(groups: Iterable[Group]) -> BestConfiguration | None:
-    """Return the best validated configuration of the runs that are done and not emulated; None without one."""
+    """Return the best validated configuration of the runs that are done and in comparisons; None without one."""
     scored: list[tuple[float, BestConfiguration]] = []
     for group in groups:
         objective = group.spec.experiment.objective
         sign = 1 if objective.mode == "max" else -1
-        for record in () if group.emulated else group.done.values():
+        for record in () if group.excluded else group.done.values():
             trial = next(
                 (trial for trial in record.trials if record.best is not None and trial.trial == record.best.core_trial), None
             )

@@ -89,7 +89,7 @@ class Filtered:
     """What is left of a results folder, and why not more. `answers`: on what is left alone.
 
     `measured`: capable adapters with runs of the sampler, pruner and platform that were asked for, of whatever size;
-    `not_measured`: the other capable ones. `on_stand_ins`: runs that are done on an emulated platform, by adapter and label.
+    `not_measured`: the other capable ones. `excluded`: done runs that a flag keeps out, by adapter and label.
     `remarks`: where the measured sizes that surround the request disagree, or lack a framework.
     """
 
@@ -102,7 +102,7 @@ class Filtered:
     remarks: tuple[str, ...]
     measured: tuple[str, ...]
     not_measured: tuple[str, ...]
-    on_stand_ins: Mapping[tuple[str, str], int]
+    excluded: Mapping[tuple[str, str], int]
 
     @property
     def capable(self) -> tuple[Candidate, ...]:
@@ -133,12 +133,12 @@ class Filtered:
                 f"Left out: {candidate.adapter}: {obstacle.kind.value}: {obstacle.text}" for obstacle in candidate.obstacles
             )
         for name in self.not_measured:
-            stand_ins = [
-                f"; {label} has {counted(runs, 'run')}on a stand-in for its platform, which do not count"
-                for (adapter, label), runs in self.on_stand_ins.items()
+            excluded = [
+                f"; a flag excludes {counted(runs, 'run')} of {label}"
+                for (adapter, label), runs in self.excluded.items()
                 if adapter == name
             ]
-            yield f"Capable, but not measured there: {name}{''.join(stand_ins)}"
+            yield f"Capable, but not measured there: {name}{''.join(excluded)}"
         yield from (f"To know: {candidate.adapter}: {note}" for candidate in self.capable for note in candidate.notes)
         yield from self.how_to_measure()
 
@@ -201,8 +201,8 @@ class Filtered:
                 if candidate.obstacles
             },
             "not_measured": self.not_measured,
-            "only_emulated": [
-                {"adapter": adapter, "label": label, "runs": runs} for (adapter, label), runs in self.on_stand_ins.items()
+            "only_excluded": [
+                {"adapter": adapter, "label": label, "runs": runs} for (adapter, label), runs in self.excluded.items()
             ],
             "how_to_measure": list(self.how_to_measure()),
         }
@@ -232,10 +232,10 @@ def filtered(answers: Answers, listings: Sequence[AdapterListing], faults: Seque
     ]
     capable = [candidate.adapter for candidate in candidates if candidate.is_capable]
     scopes, is_exact, outside, remarks = _surrounding(measured, answers, request)
-    stand_ins: Counter[tuple[str, str]] = Counter()
+    excluded: Counter[tuple[str, str]] = Counter()
     for group in answers.groups:
-        if group.emulated and group.adapter in names and group.done:
-            stand_ins[group.adapter, group.label] += len(group.done)
+        if group.excluded and group.adapter in names and group.done:
+            excluded[group.adapter, group.label] += len(group.done)
     return Filtered(
         request=request,
         answers=_restricted(answers, scopes, request),
@@ -246,7 +246,7 @@ def filtered(answers: Answers, listings: Sequence[AdapterListing], faults: Seque
         remarks=tuple(remarks),
         measured=tuple(name for name in capable if name in reached),
         not_measured=tuple(name for name in capable if name not in reached),
-        on_stand_ins=stand_ins,
+        excluded=excluded,
     )
 
 
@@ -292,7 +292,7 @@ def _measured(answers: Answers, adapters: set[str], request: Request) -> Iterato
             for group in answers.groups
             if group.scope == scope
             and group.adapter in adapters
-            and not group.emulated
+            and not group.excluded
             and group.replicate == 0
             and request.platform in (None, group.spec.platform)
             and any(run.has_ended for run in group.runs)
@@ -369,7 +369,7 @@ def _restricted(answers: Answers, scopes: Sequence[MeasuredScope], request: Requ
         group
         for group in answers.groups
         if group.scope in labels
-        and not group.emulated
+        and not group.excluded
         and (group.adapter == POOL or group.label in labels[group.scope])
         and request.platform in (None, group.spec.platform)
     )

@@ -23,7 +23,7 @@ from tuneoff.judge.fault_results import ADAPTER, DEFAULTS, NO_SUCH_PART, SURVIVE
 from tuneoff.registry import AdapterListing
 
 _BY = {ADAPTER: "through its adapter", DEFAULTS: "by its own defaults"}
-_LABEL = re.compile(r"(?P<adapter>[^@{#]+)(@(?P<platform>[^{#]+?)( \(emulated\))?)?(\{.*)?(#\d+)?")
+_LABEL = re.compile(r"(?P<adapter>[^@{#]+)(@(?P<platform>[^{#]+?))?(\{.*)?(#\d+)?")
 WORKERS, TRIAL_SECONDS, TRIALS = "workers", "trial_seconds", "trials"
 _NAMES = {WORKERS: "worker", TRIALS: "trial"}
 Range = tuple[float, float]
@@ -208,19 +208,18 @@ def candidate_of(listing: AdapterListing, request: Request, faults: Sequence[Fau
     name, adapter = listing.plugin.name, listing.adapter
     if adapter is None:
         return Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=Exclusion.ABSENT, text=listing.text),))
-    platforms, emulated = listing.platforms, adapter.capabilities.emulated_platforms
+    platforms = listing.platforms
     capabilities = adapter.capabilities_on(request.platform or platforms[0])
-    results = [result for result in faults if _is_of(result.adapter, name, emulated, request.platform)]
+    results = [result for result in faults if _is_of(result.adapter, name, request.platform or platforms[0])]
     notes = [listing.text] if listing.state != "ready" else []
     notes += [text for text in _missing(name, capabilities, request) if listing.state == "ready"]
     wanted = platforms if request.platform is None else (request.platform,)
-    real = tuple(platform for platform in wanted if platform in platforms and platform not in emulated)
     return Candidate(
         adapter=name,
         framework=capabilities.framework,
         obstacles=(*_obstacles(name, capabilities, request), *_fault_obstacles(results, request)),
         notes=(*notes, *_fault_notes(results, request)),
-        platforms=real,
+        platforms=tuple(platform for platform in wanted if platform in platforms),
     )
 
 
@@ -229,8 +228,6 @@ def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Itera
     if platform is not None and platform not in capabilities.platforms:
         text = f"platform {platform!r}: adapter {name!r} has only {', '.join(capabilities.platforms)}"
         yield Obstacle(kind=Exclusion.TUNEOFF, text=text)  # adapters declare no platforms that their frameworks lack
-    elif platform in capabilities.emulated_platforms:
-        yield Obstacle(kind=Exclusion.UNKNOWN, text=f"platform {platform!r} is a local stand-in: it supports no choice")
     for kind, wanted, offers in _strategies(capabilities, request):
         offer = offers.get(wanted)
         if offer is None:
@@ -297,12 +294,11 @@ def _fault_notes(results: Sequence[FaultResult], request: Request) -> list[str]:
     return notes
 
 
-def _is_of(label: str, adapter: str, emulated_platforms: Sequence[str], platform: str | None) -> bool:
-    """Tell whether a label is of the adapter, on a real platform, on the asked one where it names one."""
+def _is_of(label: str, adapter: str, platform: str) -> bool:
+    """Tell whether a label is of the adapter, and of the platform where it names one."""
     if label == adapter:  # "module:Class" too
         return True
     match = _LABEL.fullmatch(label)
     if match is None or match["adapter"] != adapter:
         return False
-    where = match["platform"]
-    return where is None or (where not in emulated_platforms and "emulated" not in where and platform in (None, where))
+    return match["platform"] in (None, platform)

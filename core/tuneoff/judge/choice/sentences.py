@@ -50,11 +50,11 @@ def sentences(
     *,
     is_filtered: bool,
 ) -> Iterator[str]:
-    """Yield the headline first. `rows`: of the setting, the floor and emulated ones included: no sentence names them.
+    """Yield the headline first. `rows`: of the setting, the floor and excluded ones included: no sentence names them.
 
     `is_filtered`: the rows are those alone that meet a request.
     """
-    named = [row for row in rows if not row.is_floor and not row.is_emulated]
+    named = [row for row in rows if not row.is_floor and not row.excluded]
     compared = {row.label: row for row in named if row.has_done}
     if not named:
         yield "Nothing to choose from: no framework has a done run on a real platform."

@@ -29,7 +29,7 @@ from tuneoff.judge.comparison.environments import (
 )
 from tuneoff.judge.comparison.values import ABSENT, compare_values, values_of
 from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
-from tuneoff.judge.results import EMULATED, Results, Run, Scope, read_results, units
+from tuneoff.judge.results import EXCLUDED, Results, Run, Scope, read_results, units
 from tuneoff.judge.stats.location import Interval
 from tuneoff.record.run_record import FAILED
 
@@ -235,8 +235,8 @@ def _changes(
         alpha = plan.alpha(in_scope[group.old.scope])
         for question in plan.questions_of(group.old.spec.experiment, unit_of):
             blocked = None  # or why it is not compared
-            if group.old.emulated or group.new.emulated:
-                blocked = EMULATED
+            if group.old.excluded or group.new.excluded:
+                blocked = EXCLUDED
             elif not all(any(run.will_run for run in side.runs) for side in (group.old, group.new)):
                 blocked = "skipped"
             elif not same_machine and not metric(question.metric).is_counted:

@@ -29,7 +29,7 @@ from tuneoff.judge.controls.same_configuration import (
     settings,
 )
 from tuneoff.judge.groups import Group, grouped, noise_pairs
-from tuneoff.judge.results import EMULATED, POOL, Results
+from tuneoff.judge.results import EXCLUDED, POOL, Results
 from tuneoff.judge.stats.equivalence import Equivalence, EquivalenceAnswer, equivalence, mean_interval
 from tuneoff.judge.stats.location import Interval
 
@@ -119,7 +119,7 @@ def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group
             (
                 candidate
                 for candidate in groups
-                if not candidate.emulated and candidate.adapter == POOL and candidate.replicate == 0
+                if not candidate.excluded and candidate.adapter == POOL and candidate.replicate == 0
             ),
             None,
         )
@@ -135,8 +135,8 @@ def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group
 def _effect(kind: Kind, group: Group, other: Group, names: tuple[str, str], metric: str, confidence: float) -> Effect:
     units = (run.metrics[metric].unit for side in (group, other) for run in side.done.values() if metric in run.metrics)
     bare = Effect(kind=kind, one=names[0], other=names[1], metric=metric, unit=next(units, ""))
-    if group.emulated or other.emulated:
-        return replace(bare, reason=EMULATED)
+    if group.excluded or other.excluded:
+        return replace(bare, reason=EXCLUDED)
     paired = differences(group, other, metric)
     mean = mean_interval(paired.values, confidence, paired.scale) if paired.lacking is None else None
     return replace(bare, interval=mean, reason=paired.lacking, failures=paired.failures)
@@ -225,9 +225,9 @@ def pairs_of(all_settings: Sequence[Setting], analysis: Mapping[str, Any], alpha
     noise: list[EntryPair] = []
     for groups in all_settings:
         is_same = (groups[0].scope.sampler, groups[0].scope.pruner) == (SAMPLER, NO_PRUNER)
-        if not is_same or sum(not group.emulated for group in groups) < 2:
+        if not is_same or sum(not group.excluded for group in groups) < 2:
             continue
-        firsts = [group for group in groups if not group.emulated and group.replicate == 0]
+        firsts = [group for group in groups if not group.excluded and group.replicate == 0]
         margin = quality_margin(analysis, firsts[0].spec.experiment.workload)
         pairs += [_pair(*pair, margin, alpha) for pair in combinations(firsts, 2)]
         noise += [_pair(*pair, margin, alpha, is_noise=True) for pair in noise_pairs(groups)]

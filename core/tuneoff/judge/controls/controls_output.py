@@ -54,7 +54,7 @@ def headlines(controls: Controls, results: Path) -> list[str]:
 def _sections(controls: Controls, most: int) -> Iterator[Section]:
     """Yield all sections; `most`: differing values that are listed."""
     for control in controls.same_configurations:
-        held = [adapter for adapter in control.adapters if not adapter.emulated]
+        held = [adapter for adapter in control.adapters if not adapter.excluded]
         what = {
             Equality.EQUAL: f"all values of {len(held)} frameworks are equal bit for bit",
             Equality.DIFFERENT: f"{counted(len(control.contradicting), 'value')} not the same in all frameworks",
@@ -62,13 +62,13 @@ def _sections(controls: Controls, most: int) -> Iterator[Section]:
             Equality.NOTHING: "fewer than two frameworks have an epoch in common",
         }[control.answer]
         width = max(len(adapter.label) for adapter in control.adapters)
-        emulated = [difference for difference in control.differences if difference.emulated_only]
+        excluded = [difference for difference in control.differences if difference.excluded_only]
         yield Section(
             answer=f"Same configurations (sampler {control.setting}): {control.answer.value}: {what}.",
             alarms=tuple(_listed("differs", control.contradicting, most)),
             evidence=(
                 *(f"{adapter.label.ljust(width)}  {_compared(adapter, control.reference)}" for adapter in control.adapters),
-                *_listed("differs where emulated, in no answer", emulated, most),
+                *_listed("differs where a flag excludes it, in no answer", excluded, most),
             ),
         )
 
@@ -133,7 +133,7 @@ def _compared(adapter: ComparedAdapter, reference: str | None) -> str:
         text += f"; {adapter.lacking} planned configurations not compared{whom}"
     if adapter.not_done:
         text += "; " + ", ".join(f"seed {seed} {status}" for seed, status in sorted(adapter.not_done.items()))
-    return f"{text} (emulated: shown, in no answer)" if adapter.emulated else text
+    return f"{text} ({adapter.excluded}: shown, in no answer)" if adapter.excluded else text
 
 
 def _headline(pairs: Sequence[EntryPair]) -> str:
@@ -212,7 +212,7 @@ def to_json(controls: Controls) -> dict[str, Any]:
     return {
         "contradicts": controls.contradicts,
         "same_configurations": [
-            field_values(control, {"reference": "no done run that is not emulated"}) for control in controls.same_configurations
+            field_values(control, {"reference": "no done run that no flag excludes"}) for control in controls.same_configurations
         ],
         "same_algorithm": {
             "alpha": round(controls.alpha, 12),

@@ -34,7 +34,7 @@ class Equality(StrEnum):
 class Difference:
     """One value that is not the same in all frameworks: the values by the adapters that have them.
 
-    `emulated_only`: the adapters that are not emulated share it, so it is shown and is not a part of the answer.
+    `excluded_only`: the adapters that no flag excludes share it, so it is shown and is not a part of the answer.
     """
 
     seed: int
@@ -42,7 +42,7 @@ class Difference:
     epoch: int
     metric: str
     values: Mapping[str, tuple[str, ...]]  # value -> labels
-    emulated_only: bool
+    excluded_only: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class ComparedAdapter:
     """What of one adapter was compared with the reference, and what the plan had and could not be compared."""
 
     label: str
-    emulated: bool
+    excluded: str
     is_reference: bool
     configurations: int  # over all seeds
     epochs: int
@@ -73,8 +73,8 @@ class SameConfiguration:
 
     @property
     def contradicting(self) -> tuple[Difference, ...]:
-        """The differences between adapters that are not emulated."""
-        return tuple(difference for difference in self.differences if not difference.emulated_only)
+        """The differences between adapters that no flag excludes."""
+        return tuple(difference for difference in self.differences if not difference.excluded_only)
 
 
 def same_configurations(all_settings: Sequence[Setting]) -> list[SameConfiguration]:
@@ -83,7 +83,7 @@ def same_configurations(all_settings: Sequence[Setting]) -> list[SameConfigurati
     for groups in all_settings:
         if groups[0].scope.sampler != SAMPLER or len(groups) < 2:
             continue
-        compared = [group for group in groups if not group.emulated]
+        compared = [group for group in groups if not group.excluded]
         candidates = [group for group in compared if group.done]
         reference = next((group for group in candidates if group.spec.adapter == POOL), candidates[0] if candidates else None)
         values = {group.label: values_of(group.done, group.spec.experiment.budget.epochs_per_trial) for group in groups}
@@ -92,11 +92,11 @@ def same_configurations(all_settings: Sequence[Setting]) -> list[SameConfigurati
         differences = tuple(_differences(values, held))
         trained = Counter(epoch for label in held for epoch in {key[:3] for key in values[label]})
         answer = Equality.EQUAL
-        if not all(difference.emulated_only for difference in differences):
+        if not all(difference.excluded_only for difference in differences):
             answer = Equality.DIFFERENT
         elif max(trained.values(), default=0) < 2:
             answer = Equality.NOTHING
-        elif any(adapter.lacking or adapter.not_done for adapter in adapters if not adapter.emulated):
+        elif any(adapter.lacking or adapter.not_done for adapter in adapters if not adapter.excluded):
             answer = Equality.INCOMPLETE
         controls.append(
             SameConfiguration(
@@ -122,7 +122,7 @@ def _compared(group: Group, reference: Group | None, values: Mapping[str, Values
     equal = [ours == theirs for ours, theirs in pairs if ours is not None and theirs is not None]
     return ComparedAdapter(
         label=group.label,
-        emulated=group.emulated,
+        excluded=group.excluded,
         is_reference=group is reference,
         configurations=len(common.configurations),
         epochs=common.epochs,
@@ -141,7 +141,7 @@ def _checkpoint(run: RunRecord | None) -> str | None:
 def _differences(values: Mapping[str, Values], held: Set[str]) -> Iterator[Difference]:
     """Yield every value that two adapters which trained that epoch do not share, in the order of seeds, trials, epochs.
 
-    `held`: labels of the adapters that are not emulated.
+    `held`: labels of the adapters that no flag excludes.
     """
     trained = {label: {key[:3] for key in texts} for label, texts in values.items()}
     for key in dict.fromkeys(key for texts in values.values() for key in texts):
@@ -152,9 +152,9 @@ def _differences(values: Mapping[str, Values], held: Set[str]) -> Iterator[Diffe
         if len(labels_of) > 1:
             seed, digest, epoch, metric = key
             shared = {value: tuple(labels) for value, labels in labels_of.items()}
-            emulated_only = sum(not held.isdisjoint(labels) for labels in labels_of.values()) < 2
+            excluded_only = sum(not held.isdisjoint(labels) for labels in labels_of.values()) < 2
             yield Difference(
-                seed=seed, configuration=digest, epoch=epoch, metric=metric, values=shared, emulated_only=emulated_only
+                seed=seed, configuration=digest, epoch=epoch, metric=metric, values=shared, excluded_only=excluded_only
             )
 
 

@@ -16,7 +16,6 @@ SCHEMA_VERSION = 2  # history: 1 = first, 2 = `process_exited`
 
 Step = Literal["deploy", "setup", "trial", "collect", "test", "metrics", "undeploy"]
 STEPS: tuple[Step, ...] = ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")
-EMULATED_FLAG = "emulated_platform"  # the adapter found at run time that what it talks to is an emulation
 STORAGE_FIGURES = ("operations", "client_cpu_ns", "bytes", "server_cpu_ns")  # of `storage_used`
 OF_ONE_TRIAL = ("trial", "pod")  # roles of processes that are started for one trial and then exit
 EndState = Literal["completed", "pruned", "failed", "cancelled"]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.accounting.declared import Accounting
-from tuneoff.experiment.names import emulated_label
+from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.groups import cpu_limit
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece
@@ -22,6 +22,7 @@ from tuneoff.measure.cost import NANOSECONDS_PER_HOUR, rent
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.spans import PARTS, busy_ns
 from tuneoff.measure.waste import POLICIES, Policy, wasted_attempts
+from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.record.metric_value import weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
@@ -56,12 +57,12 @@ RUN_KEYS: Columns = {  # in every table, for most readers group by them
     "run_id": Column("key", "the run: hash of what defines it", always=True),
     "execution_id": Column("key", "one try at the run", always=True),
     "adapter": Column("key", "the adapter", always=True),
-    "label": Column("key", "the adapter, with its platform where that is emulated: group by this", always=True),
+    "label": Column("key", "the adapter, with its platform where that is not local: group by this", always=True),
     "sampler": Column("key", "the sampler", always=True),
     "pruner": Column("key", "the pruner", always=True),
     "seed": Column("integer", "the run's seed", always=True),
     "warm_up": Column("truth", "a warm-up, never counted", always=True),
-    "emulated": Column("truth", "the platform was a stand-in: in no ranking", always=True),
+    "excluded": Column("truth", "a flag keeps it out of every ranking", always=True),
     "is_selected": Column("truth", "this execution stands for its run, and the run counts", always=True),
 }
 RUN_COLUMNS: Columns = {
@@ -364,12 +365,12 @@ def _keys(run: RunRecord, is_selected: bool) -> Row:
         "run_id": run.run_id,
         "execution_id": run.execution_id,
         "adapter": spec.adapter,
-        "label": emulated_label(spec.adapter, spec) if run.emulated else spec.adapter,
+        "label": spec.adapter if spec.platform == LOCAL else f"{spec.adapter}@{spec.platform}",
         "sampler": spec.experiment.sampler.name,
         "pruner": spec.experiment.pruner.name,
         "seed": spec.seed,
         "warm_up": spec.warm_up,
-        "emulated": run.emulated,
+        "excluded": any(flag.name in EXCLUDING for flag in run.flags),
         "is_selected": is_selected,
     }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tuneoff.base import clock
 from tuneoff.base.layout import END, EVENTS, PLAN, RUNS
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.names import cell_name, emulated_label, run_name
+from tuneoff.experiment.names import cell_name, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.groups import job_time_and_best
@@ -211,9 +211,7 @@ class Watcher:
     def _use(self, plan: Plan) -> None:
         self._plan = plan
         labels = plan.label_texts
-        self._labels = {
-            run.run_id: emulated_label(labels[run.label], run.spec) if run.emulated else labels[run.label] for run in plan.runs
-        }
+        self._labels = {run.run_id: labels[run.label] for run in plan.runs}
         self._specs = {run.run_id: run.spec for run in plan.runs}
         self._estimate = RuntimeEstimator(plan.runs)
         self._executions = Executions(self.results, self._specs)

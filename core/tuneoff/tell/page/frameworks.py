@@ -139,9 +139,9 @@ def ratio_cells(row: Row, scope: str, setting: Setting) -> list[RatioCell]:
     return [ratio_cell(row, scope, other.label) for other in setting.rows]
 
 
-def rows_of(setting: Setting, *, emulated: bool) -> list[Row]:
-    """Return the rows that are compared, or those whose platform something stood in for."""
-    return [row for row in setting.rows if row.is_emulated is emulated]
+def rows_of(setting: Setting, *, excluded: bool) -> list[Row]:
+    """Return the rows that are compared, or those that a flag keeps out."""
+    return [row for row in setting.rows if bool(row.excluded) is excluded]
 
 
 def added_cell(interval: Interval | None, *, in_ms: bool = False) -> FigureCell:

@@ -90,7 +90,7 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
         "across_notes": list(dict.fromkeys(line for across in answers.across for line in across.texts)),
         "unjudged": texts.unjudged(answers),
         "tables": _with_notes(answers.groups, measured_by),
-        "styles": styles((group.label, group.replicate, group.emulated) for group in answers.groups),
+        "styles": styles((group.label, group.replicate, bool(group.excluded)) for group in answers.groups),
         "panels": drawn,
         "panels_left_out": left_out,
         "faults": fault_tables(results.folder),

@@ -76,19 +76,19 @@ class Style:
 
 
 def styles(labels: Iterable[tuple[str, int, bool]]) -> dict[str, Style]:
-    """Return a style per label, given (label, replicate, emulated) in the order of the file.
+    """Return a style per label, given (label, replicate, excluded) in the order of the file.
 
-    An entry that is there again has the colour of the first one. What is emulated is grey.
+    An entry that is there again has the colour of the first one. What a flag keeps out is grey.
     """
     by_label: dict[str, Style] = {}
     places: dict[str, int] = {}
-    for label, replicate, emulated in labels:
+    for label, replicate, excluded in labels:
         if label in by_label:
             continue
         entry = label.rpartition("#")[0] if replicate and "#" in label else label
         position = places.setdefault(entry, len(places))
         by_label[label] = Style(
-            colour="muted" if emulated else SERIES[position % len(SERIES)],
+            colour="muted" if excluded else SERIES[position % len(SERIES)],
             dashes=DASHES[(position // len(SERIES) + replicate) % len(DASHES)],
         )
     return by_label

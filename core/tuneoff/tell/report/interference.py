@@ -10,7 +10,7 @@ from tuneoff.base.format import MISSING, counted, number
 from tuneoff.base.identity import canonical_json, digest
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.groups import Group, grouped
-from tuneoff.judge.results import EMULATED, POOL, Results
+from tuneoff.judge.results import EXCLUDED, POOL, Results
 from tuneoff.judge.stats.location import middle
 from tuneoff.measure.spans import busy_ns
 from tuneoff.measure.use import busy_cpu
@@ -27,7 +27,7 @@ class Interference:
 
     label: str
     variant: str = ""
-    emulated: bool = False
+    excluded: str = ""
     wall: Sequence[float] = ()
     cpu: Sequence[float] = ()
     pairs: int = 0
@@ -79,7 +79,7 @@ def interference_json(results: Sequence[Interference]) -> list[dict[str, Any]]:
         {
             "label": result.label,
             "variant": result.variant,
-            "emulated": result.emulated,
+            "excluded": result.excluded,
             "unequal": result.unequal,
             "busy_wall": _ratio(result.wall, result.reason or NO_TIME),
             "busy_cpu": _ratio(result.cpu, result.reason or NO_CPU),
@@ -129,9 +129,9 @@ def _work(trial: TrialRecord) -> _Work | None:
 
 
 def _result(variant: str, group: Group, works: _Works, pool: _Works | None) -> Interference:
-    unknown = Interference(label=group.label, variant=variant, emulated=group.emulated)
-    if group.emulated:
-        return replace(unknown, reason=EMULATED)
+    unknown = Interference(label=group.label, variant=variant, excluded=group.excluded)
+    if group.excluded:
+        return replace(unknown, reason=EXCLUDED)
     if pool is None:
         return replace(unknown, reason=f"no run of {POOL} with {SAMPLER} is done")
     pairs = list(_pairs(works, pool))

@@ -15,7 +15,7 @@ from tuneoff.experiment.accounting.declared import carbon_line, prices_line, rea
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.groups import Conditions, Group
 from tuneoff.judge.results import Run
-from tuneoff.judge.warnings import emulated, several_kinds
+from tuneoff.judge.warnings import excluded, several_kinds
 from tuneoff.record.flag_meanings import marked
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord
@@ -99,7 +99,7 @@ def _charges(folder: Path) -> list[str]:
 
 def notes(groups: Sequence[Group]) -> list[str]:
     """Return what the table of figures cannot hold; the groups are in its order."""
-    lines = [warning.long for warning in emulated(groups)]
+    lines = [warning.long for warning in excluded(groups)]
     if any(len(group.done) > 1 or group.failed for group in groups):
         lines.append(MEDIANS)
     if any(group.done for group in groups):

@@ -32,7 +32,7 @@ from tuneoff.base.format import (
     wrapped,
 )
 from tuneoff.experiment.metric_catalogue import STEPS, Metric, metric
-from tuneoff.experiment.names import platform_text, training_name
+from tuneoff.experiment.names import training_name
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.choice.choice import (
     ENERGY,
@@ -177,10 +177,10 @@ def _figure(group: Group, column: Metric) -> str:
 
 
 def _adapter(group: Group) -> str:
-    """Return the adapter's name, with its platform below it where it has another one."""
-    platform = platform_text(group.spec.platform, group.emulated)
-    has_platform = group.spec.platform == "local" or f"@{platform}" in group.label
-    return folded(group.label) + ("" if has_platform else f"\n{platform}")
+    """Return the adapter's name; below it another platform, and the flag that keeps it out of comparisons."""
+    has_platform = group.spec.platform == "local" or f"@{group.spec.platform}" in group.label
+    below = ("" if has_platform else group.spec.platform, group.excluded)
+    return "\n".join(filter(None, (folded(group.label), *below)))
 
 
 def _strategy(scope: Scope) -> str:
@@ -243,10 +243,10 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
 
 
 def table(choice: Choice, width: int) -> list[str]:
-    """Return a row per framework and sampler, emulated ones left out, with as many columns as fit."""
+    """Return a row per framework and sampler, excluded ones left out, with as many columns as fit."""
     from rich.table import Table
 
-    rows = [(row, setting) for setting in choice.settings for row in setting.rows if not row.is_emulated]
+    rows = [(row, setting) for setting in choice.settings for row in setting.rows if not row.excluded]
     if not rows:
         return []
 

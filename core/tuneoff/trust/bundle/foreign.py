@@ -1,6 +1,6 @@
 """What of a bundle is obeyed here: runs of installed adapters and workloads, on this machine, with options that they allow.
 
-A bundle says of itself what it likes: label, `emulated`, platform, options. What counts is the specification of a run (its id
+A bundle says of itself what it likes: label, platform, options. What counts is the specification of a run (its id
 covers it) and the code that is installed here. Nothing that a bundle names is imported: names are those of entry points.
 """
 
@@ -50,16 +50,10 @@ def workload_of(workload: WorkloadSpec) -> type[Workload]:
 
 
 def as_installed(run: PlannedRun) -> PlannedRun:
-    """Return a bundle's run with its label and `emulated` as its specification and the installed adapter give them."""
-    spec, is_emulated = run.spec, registry.is_emulated(run.spec.adapter, run.spec.platform)
+    """Return a bundle's run with its label as its specification gives it."""
+    spec = run.spec
     platform = None if spec.platform == LOCAL else spec.platform
-    label = entry_label(spec.adapter, platform, spec.options, spec.replicate, is_emulated=is_emulated)
-    return replace(run, label=label, emulated=is_emulated)
-
-
-def is_here(run: PlannedRun) -> bool:
-    """Tell whether a run of `as_installed` would be on this machine."""
-    return run.spec.platform == LOCAL or run.emulated
+    return replace(run, label=entry_label(spec.adapter, platform, spec.options, spec.replicate))
 
 
 def refuse(spec: RunSpec) -> None:
@@ -108,10 +102,8 @@ def obeyed_power(power: PowerSettings) -> tuple[PowerSettings, str | None]:
 
 def _reasons(spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
     """Yield why a bundle's run is not run here, beyond its workload's options."""
-    capabilities = adapter.capabilities
-    if spec.platform not in {LOCAL, *capabilities.emulated_platforms}:
-        here = " or ".join(map(repr, dict.fromkeys((LOCAL, *capabilities.emulated_platforms))))
-        yield f"a bundle's run is run on this machine alone (platform {here}), but this one is for {_shown(spec.platform)}"
+    if spec.platform != LOCAL:
+        yield f"a bundle's run is run on this machine alone (platform {LOCAL!r}), but this one is for {_shown(spec.platform)}"
         return
     rule = f"adapter {spec.adapter!r} does not obey these options of a bundle"
     yield from (f"{rule}: {reason}" for reason in _options(spec.options, adapter.foreign_options))

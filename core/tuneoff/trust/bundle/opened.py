@@ -20,13 +20,13 @@ from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, TuneoffError, UnknownNameError
 from tuneoff.experiment.plan import REPRODUCES, Plan, PlannedRun
 from tuneoff.experiment.skip_check import SkipCheck
-from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.spec import LOCAL, RunSpec
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import selected_executions
 from tuneoff.trust.bundle.archive import unpack
-from tuneoff.trust.bundle.foreign import TRUSTED, adapter_of, as_installed, is_here, obeyed_power, refuse
+from tuneoff.trust.bundle.foreign import TRUSTED, adapter_of, as_installed, obeyed_power, refuse
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest
 from tuneoff.trust.verify.results import verify
 
@@ -37,7 +37,7 @@ GREATEST = 10**18  # of a number of bytes or ns: more is none, and a larger inte
 class Bundle:
     """What a bundle holds: its manifest, the plan, and by run id the execution that stands for each run.
 
-    The plan's labels and `emulated` are those of the code that is installed here, not the bundle's own words.
+    The plan's labels follow from its specifications, not the bundle's own words.
     `problems`: what does not follow from the raw files in it, recomputed now. `seals_hold`: the raw files are those that the
     records were sealed with.
     """
@@ -139,7 +139,7 @@ def eligible(bundle: Bundle) -> list[PlannedRun]:
 def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int = 1, everything: bool = False) -> list[PlannedRun]:
     """Return the runs to run again, in the plan's order: of each adapter the `runs` cheapest by wall time.
 
-    Every sampler and variant comes once before one comes twice. A run on a platform that is neither local nor emulated is chosen
+    Every sampler and variant comes once before one comes twice. A run on a platform that is not local is chosen
     only where it is asked for by name, to say that it is not run.
 
     Raises:
@@ -161,7 +161,7 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
             )
     else:
         outside = candidates[0]
-        candidates = [run for run in candidates if is_here(run)]
+        candidates = [run for run in candidates if run.spec.platform == LOCAL]
         if not candidates:
             where = f"{outside.spec.adapter}@{outside.spec.platform}"
             raise ExperimentError(f"{bundle.path} has only runs outside this machine ({where}), and none is run there; {TRUSTED}")

@@ -41,12 +41,8 @@ class Subject:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def is_emulated(self) -> bool:
-        return self.platform in self.capabilities.emulated_platforms
-
-    @property
     def label(self) -> str:
-        return f"{self.name}@{self.platform}" if self.is_emulated else self.name
+        return f"{self.name}@{self.platform}" if self.platform != self.capabilities.platforms[0] else self.name
 
 
 @dataclass(frozen=True, kw_only=True)

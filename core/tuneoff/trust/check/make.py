@@ -317,12 +317,11 @@ def check_adapter(
         label=subject.label,
         findings=findings,
         check_count=len(CHECKS),
-        about=f"{runs} runs, {seconds:.0f} s ({framework}{', emulated' if subject.is_emulated else ''})",
+        about=f"{runs} runs, {seconds:.0f} s ({framework})",
         values={
             "adapter": subject.name,
             "label": subject.label,
             "platform": subject.platform,
-            "emulated": subject.is_emulated,
             "framework": framework,
             "runs": runs,
             "seconds": round(seconds, 1),

@@ -45,9 +45,8 @@ def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[RequestAnswer]:
             yield _answer(family, request, SkipCheck().reason, changed, adapter)
         else:
             yield _answer(family, request, adapter.refuse, changed)
-    if spec.platform not in adapter.capabilities.emulated_platforms:  # what stands in there may have less than was declared
-        for request, experiment in declared(adapter.capabilities):
-            yield _answer("declared", request, adapter.refuse, replace(spec, experiment=experiment))
+    for request, experiment in declared(adapter.capabilities_on(spec.platform)):
+        yield _answer("declared", request, adapter.refuse, replace(spec, experiment=experiment))
 
 
 def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]:

@@ -67,7 +67,6 @@ def _lines(target: SpaceTarget, judgement: SpaceJudgement | None) -> Iterator[st
         yield one_line(f"{target.title}: skipped: {target.run.skip_reason}")
         return
     word = judgement.verdict if judgement.verdict == "accepted" else judgement.verdict.upper()
-    emulated = ", emulated" if target.run.emulated else ""
     seeds = f"seeds {', '.join(map(str, judgement.seeds))}" if judgement.seeds else "no seed"
     values = judgement.p_values
     least = ""
@@ -76,7 +75,7 @@ def _lines(target: SpaceTarget, judgement: SpaceJudgement | None) -> Iterator[st
         if any(judgement.rejected(test) for test in judgement.tests):
             limit = f"those up to {judgement.threshold:.2g} are rejected"
         least = f", the smallest {min(values):.2g}; {limit}"
-    yield one_line(f"{target.title}: {word}{emulated}: {judgement.draws} configurations ({seeds}), {len(values)} p-values{least}")
+    yield one_line(f"{target.title}: {word}: {judgement.draws} configurations ({seeds}), {len(values)} p-values{least}")
     yield from (f"  {one_line(f'{finding.id}: {finding.text}')}" for finding in judgement.findings)
     yield from (f"  {one_line(f'note: {note}')}" for note in (*judgement.notes, target.unprobed) if note)
 
@@ -88,7 +87,6 @@ def to_json(target: SpaceTarget, judgement: SpaceJudgement | None) -> dict[str, 
         "adapter": spec.adapter,
         "label": target.label,
         "platform": spec.platform,
-        "emulated": target.run.emulated,
         "options": dict(spec.options),
         "variant": target.variant,
     }

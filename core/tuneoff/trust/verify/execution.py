@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tuneoff.base.files import odd_entries, read_json, read_regular, sha256_of
 from tuneoff.base.layout import BEST_CONFIGURATION, END, EVENTS, FRAMEWORK, RECORD, SAMPLES, TEST_RESULT
 from tuneoff.errors import ResultsError
+from tuneoff.experiment.plan import OBSOLETE
 from tuneoff.measure.derived import Derived, derive_folder
 from tuneoff.record.end import ExecutionEnd, broken_seals, key_of, read_end, read_spec
 from tuneoff.record.endings import IN_NO_EVENT
@@ -106,9 +107,6 @@ def _derive(task: VerificationTask, end: ExecutionEnd, outcome: VerifiedExecutio
     if outcome.run_id != spec.run_id:
         text = f"its specification has {spec.run_id}, but it lies in the folder of {outcome.run_id}"
         outcome.add("plan", "run_id", text, outcome.run_id, spec.run_id)
-    if task.emulated not in (None, end.emulated):
-        text = f"stated {end.emulated}, the plan has {task.emulated}"
-        outcome.add("plan", "emulated", text, end.emulated, task.emulated)
     derived = derive_folder(folder, spec, end, log)
     if end.ruling is None:
         return log, derived
@@ -144,7 +142,7 @@ def _compare(folder: Path, key: str, record: RunRecord, outcome: VerifiedExecuti
         return
     try:
         stored, recomputed = (msgspec.json.decode(text) for text in (content, b"".join(encode(record, key))))
-        outcome.compare("value", stored, recomputed)
+        outcome.compare("value", {key: stored[key] for key in stored if key not in OBSOLETE}, recomputed)
     except UnicodeDecodeError as error:  # in what no reader takes
         outcome.add("schema", RECORD, f"is damaged: {error}")
 

@@ -13,7 +13,7 @@ from tuneoff.base.json_values import plain
 from tuneoff.base.layout import ACCOUNTING, PLAN, RUNS
 from tuneoff.errors import ExperimentError, ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import Accounting, frozen
-from tuneoff.experiment.plan import FORMAT_VERSION, LAST_READERS, WARM_UP_BLOCK, Plan, PlannedRun
+from tuneoff.experiment.plan import FORMAT_VERSION, LAST_READERS, OBSOLETE, WARM_UP_BLOCK, Plan, PlannedRun
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.measure.derived import Derived
 from tuneoff.record.end import ExecutionEnd
@@ -30,7 +30,6 @@ class VerificationTask(NamedTuple):
 
     folder: Path
     where: str
-    emulated: bool | None
     analysis_digest: str | None
     accounting: Accounting | None
 
@@ -72,6 +71,7 @@ def check_plan(results: Path) -> PlanFindings:
 
 def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
     """Read the plan with the ids that its specifications have, write it anew, and compare."""
+    data = {**data, "runs": [{key: run[key] for key in run if key not in OBSOLETE} for run in data["runs"]]}
     runs = []
     for number, entry in enumerate(data["runs"], start=1):
         try:

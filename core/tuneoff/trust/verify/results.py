@@ -138,7 +138,6 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         listed = begun(results)
     except OSError as error:
         plan.add("file", "", f"cannot be read: {error.strerror}", where=BEGUN)
-    planned = {run.run_id: run for run in plan.runs}
     with reading(results) as is_free:
         was_running = not is_free
     verification = Verification(results=results, plan=plan)
@@ -150,9 +149,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     for folder in (execution for run in runs for execution in _folders(run, results, plan)):
         where = folder.relative_to(results).as_posix()
         if os.path.lexists(folder / END):
-            of_plan = planned.get(folder.parent.name)
-            emulated = of_plan is not None and of_plan.emulated if plan.is_read else None
-            tasks.append(VerificationTask(folder, where, emulated, plan.analysis_digest, plan.accounting))
+            tasks.append(VerificationTask(folder, where, plan.analysis_digest, plan.accounting))
         else:
             bare.append((folder, where))
     with reading(results) as is_free:  # a command may have begun while the folder was listed

@@ -32,7 +32,7 @@
     remember("colours", next === "system" ? "" : next);
   });
 
-  // Sorting: within each part of a table, so that what is emulated stays apart
+  // Sorting: within each part of a table, so that what a flag keeps out stays apart
   const compare = new Intl.Collator("en", { numeric: true }).compare;
   const key = (row, column) => {
     const cell = row.cells[column];
