@@ -28,10 +28,10 @@ unexport PYTHONDONTWRITEBYTECODE# without it every process of a test would compi
 
 setup: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml adapters/katib_emulation/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tuneoff needs Python 3.11 or later, but $(PYTHON) is %d.%d; run: make PYTHON=python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' --editable adapters/katib_emulation
 	@touch $@
 
 compare: $(INSTALLED)

@@ -14,13 +14,28 @@ import pytest
 REPOSITORY = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
+EMULATION = REPOSITORY / "adapters" / "katib_emulation"  # a distribution of its own
+
+
+def built(project: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=project, check=True, capture_output=True, timeout=120)
     (path,) = folder.glob("*.whl")
     return path
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(REPOSITORY, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.mark.slow
+def test_the_emulation_of_katib_is_in_its_own_wheel_alone(wheel: Path, tmp_path: Path) -> None:
+    own = {f"katib_emulation/{path.name}" for path in EMULATION.iterdir() if path.is_file() and path.name != "pyproject.toml"}
+    assert {"katib_emulation/fields.json", "katib_emulation/py.typed"} <= own
+    packed = {name for name in zipfile.ZipFile(built(EMULATION, tmp_path)).namelist() if ".dist-info/" not in name}
+    assert packed == own
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if "katib_emulation" in name]
 
 
 @pytest.mark.slow
