@@ -51,8 +51,8 @@ def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> No
     [
         (failure(400, "bad_data", 'unexpected\nidentifier "up"'), '(HTTP 400): unexpected identifier "up"'),
         (failure(200, "execution", "query timed out"), "query timed out"),
-        ((200, b"<html>Grafana</html>"), "no JSON, but begins with '<html>Grafana</html>'"),
-        ((200, b"\xff\xfe"), "no JSON"),
+        ((200, b"<html>Grafana</html>"), "not JSON, but begins with '<html>Grafana</html>'"),
+        ((200, b"\xff\xfe"), "not JSON"),
         ((200, b"[]"), "no `status`"),
         ((200, b'{"status": "success"}'), "no `data`"),
         ((200, b'{"status": "success", "data": {"resultType": "matrix", "result": []}}'), "a vector was asked for"),
@@ -60,7 +60,7 @@ def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> No
         ((404, b"404 page not found\n"), "(HTTP 404): 404 page not found; check that `url` is the server's root"),
         ((502, b"<html>Bad gateway</html>"), "(HTTP 502): no reason is given; check that `url`"),
         ((400, b"Client sent an HTTP request to an HTTPS server.\n"), "to an HTTPS server.; check that `url` is the server's"),
-        ((200, b"[" * 100_000), "no JSON"),
+        ((200, b"[" * 100_000), "not JSON"),
     ],
 )
 def test_a_refusal_and_what_is_no_prometheus_are_told(server: FakePrometheus, answer: Answer, said: str) -> None:
