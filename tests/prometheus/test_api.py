@@ -51,7 +51,7 @@ def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> No
     [
         (failure(400, "bad_data", 'unexpected\nidentifier "up"'), '(HTTP 400): unexpected identifier "up"'),
         (failure(200, "execution", "query timed out"), "query timed out"),
-        ((200, b"<html>Grafana</html>"), "not JSON, but begins with '<html>Grafana</html>'"),
+        ((200, b"<html>Grafana</html>"), "not JSON, but starts with '<html>Grafana</html>'"),
         ((200, b"\xff\xfe"), "not JSON"),
         ((200, b"[]"), "no `status`"),
         ((200, b'{"status": "success"}'), "no `data`"),
