@@ -275,14 +275,21 @@ def test_an_adapter_of_others_that_says_nothing_of_bundles_runs_here_without_opt
 
 
 @pytest.mark.slow
-def test_no_hyperparameter_of_a_bundle_is_a_command_in_an_emulated_pod(here: Path, call: Call) -> None:
+@pytest.mark.parametrize(
+    ("adapter", "platform", "reason"),
+    [
+        ("katib", "emulated", "on this machine alone"),  # its pods are commands of a shell
+        ("serial", "local", "`search_space` of a bundle may have only numbers and words"),
+    ],
+)
+def test_no_hyperparameter_of_a_bundle_is_a_command(here: Path, call: Call, adapter: str, platform: str, reason: str) -> None:
     space = SearchSpace({f"x; touch {OWNED}; :": Float(low=0.0, high=1.0)})
-    spec = foreign_spec(adapter="katib", platform="emulated")
+    spec = foreign_spec(adapter=adapter, platform=platform)
     spec = replace(spec, experiment=replace(spec.experiment, search_space=space))
     with in_time(120):
-        answer = call("reproduce", bundle_of(here, spec))
+        answer = call("reproduce", bundle_of(here, spec), "--adapter", adapter)
     assert list(here.rglob(OWNED)) == []
-    assert "`search_space` of a bundle may have only numbers and words" in answer.out
+    assert reason in answer.out
 
 
 def _fifo(path: Path) -> str:
