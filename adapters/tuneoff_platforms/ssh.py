@@ -27,7 +27,7 @@ from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.platform import Pool, Work
+    from tuneoff.platform import Pool, PoolWork
     from tuneoff.record.run_context import RunContext
     from tuneoff_platforms.remote.job import Job
 
@@ -68,7 +68,7 @@ class SshPlatform(RemotePlatform):
         shares = ", ".join(f"{host} {count}" for host, count in slots_of(options.hosts, spec.experiment.workers.count).items())
         return f"starts workers on {shares}; reached by `{options.host_command}`"
 
-    def make_pool(self, work: Work) -> Pool:
+    def make_pool(self, work: PoolWork) -> Pool:
         self.address = self.listen = own_address(self._options.hosts)
         if (name := self.context.spec.options.get("submit_host")) is not None:
             self.address, self.listen = name, ""

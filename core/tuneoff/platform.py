@@ -154,7 +154,7 @@ class Pool(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class PoolWork:
     """What each worker does: it imports `preload` and calls `target` ("module:function") with a `Worker` and `arguments`.
 
     `package`: the framework's distribution, to be of one version wherever workers are ("": none). Workers
@@ -215,7 +215,7 @@ class Platform(ABC):
         return None
 
     @abstractmethod
-    def make_pool(self, work: Work) -> Pool:
+    def make_pool(self, work: PoolWork) -> Pool:
         """Return `workers.count` workers, not started yet.
 
         Add a line to `context.outside` before anything of them is outside this machine: `remove` is called while that is there.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
-from tuneoff.platform import Platform, Pool, Work
+from tuneoff.platform import Platform, Pool, PoolWork
 from tuneoff_adapters.kubernetes.options import JOBS, LOCAL_OPTIONS, ClusterOptions, cluster_options, epochs_refusal
 from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
@@ -42,7 +42,7 @@ class KubernetesPlatform(Platform):
         cluster_options(spec, ClusterOptions)
         return epochs_refusal(spec)
 
-    def make_pool(self, work: Work) -> Pool:
+    def make_pool(self, work: PoolWork) -> Pool:
         """Reach the API server, check that it can take a run, and make what the workers' pods need there."""
         from tuneoff_adapters.kubernetes.checks import Needs, rights_of
         from tuneoff_adapters.kubernetes.deploy import deploy_config_map

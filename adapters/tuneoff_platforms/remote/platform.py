@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from tuneoff.platform import Platform, Pool, Work
+from tuneoff.platform import Platform, Pool, PoolWork
 
 if TYPE_CHECKING:
     from tuneoff_platforms.remote.job import Job
@@ -82,7 +82,7 @@ class RemotePlatform(Platform):
     def hasten(self, launch: Launch) -> None:
         """Have a launch that waits start as soon as it can."""
 
-    def make_pool(self, work: Work) -> Pool:
+    def make_pool(self, work: PoolWork) -> Pool:
         from tuneoff_platforms.remote.pool import RemotePool
 
         return RemotePool(self, work)

@@ -17,7 +17,7 @@ from tuneoff.base.layout import EVENTS
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.platform import Death, Message, News, Pool, Ready, Work
+from tuneoff.platform import Death, Message, News, Pool, PoolWork, Ready
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import TrialEnded, TrialStarted
 from tuneoff.record.run_context import RunContext
@@ -57,7 +57,7 @@ class _JobSlot:
 class RemotePool(Pool):
     """Each worker is in a job that `platform` has launched, in which an agent looks after it."""
 
-    def __init__(self, platform: RemotePlatform, work: Work) -> None:
+    def __init__(self, platform: RemotePlatform, work: PoolWork) -> None:
         self._platform, self._package = platform, work.package or "tuneoff"
         context = self._context = platform.context
         self._work = (str(context.trial_context.path), work.target, work.arguments, work.preload)

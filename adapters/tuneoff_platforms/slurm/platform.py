@@ -20,7 +20,7 @@ from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.platform import Pool, Work
+    from tuneoff.platform import Pool, PoolWork
     from tuneoff.record.run_context import RunContext
     from tuneoff_platforms.remote.job import Job
 
@@ -61,7 +61,7 @@ class SlurmPlatform(RemotePlatform):
     def _job_name(self) -> str:
         return f"tuneoff-{self.context.execution_id}"
 
-    def make_pool(self, work: Work) -> Pool:
+    def make_pool(self, work: PoolWork) -> Pool:
         with self.context.outside.open("a") as file:
             file.write(f"SLURM's jobs of this name: scancel --name={self._job_name}\n")
         return super().make_pool(work)

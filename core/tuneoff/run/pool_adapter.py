@@ -12,7 +12,7 @@ from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import LOCAL
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
-from tuneoff.platform import Death, Platform, Pool, Work
+from tuneoff.platform import Death, Platform, Pool, PoolWork
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
@@ -51,7 +51,7 @@ class Local(Platform):
         others = sorted(set(spec.options) - cls.options)
         return f"adapter {spec.adapter!r} has no options, but got {', '.join(others)}; remove them" if others else None
 
-    def make_pool(self, work: Work) -> Pool:
+    def make_pool(self, work: PoolWork) -> Pool:
         from tuneoff.run.trial.pool import WorkerPool
 
         spec = self.context.spec
@@ -115,7 +115,7 @@ class WithPool(Adapter):
         """Start the workers, which run `target`: at the return each could take a trial."""
         self._platform = platform_of(self.context.spec.platform)(self.context)
         self._pool = self._platform.make_pool(
-            Work(
+            PoolWork(
                 target=target,
                 arguments=arguments,
                 preload=tuple(preload),
