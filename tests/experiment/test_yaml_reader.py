@@ -77,7 +77,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
         ("a: 1\n---\nb: 2\n", "found another document; write one file for each document"),
         ("a:\tb\n", "; indent with spaces, not tabs"),
         ("a: @b\n", "; put text that begins with it in quotes"),
-        ("a: b: c\n", "; put text with a colon in quotes"),
+        ("a: b: c\n", "; quote text with a colon"),
         ("a: !!python/name:os.system ''\n", "line 1: the tag !!python/name:os.system is not read; write a plain value"),
         ("a: !!timestamp 2020-01-01\n", "the tag !!timestamp is not read"),
         ("a: !!set {b}\n", "the tag !!set is not read"),

@@ -188,12 +188,13 @@ class OptunaAdapter(WithPool):
         if self._server is not None:
             self._server.stop()
 
-    def forget(self) -> None:
+    def forget(self) -> bool:
         from tuneoff_adapters.optuna.study import forget_study
 
         if self._storage.is_shared:
             with self._blaming_server():
                 forget_study(self._study_plan())
+        return self._storage.is_shared
 
     def observe(self, worker: int, event: Event) -> None:
         """Keep the state of a worker whose folder is not here."""

@@ -134,8 +134,12 @@ class WithPool(Adapter):
             raise StepError(f"the best trial {best.trial_id} cannot be tested: {problem}")
         super().test(best)
 
-    def forget(self) -> None:
-        """Remove what the run has besides in a service of the user's; idempotent. Its workers have ended, or are ending."""
+    def forget(self) -> bool:
+        """Remove what the run has in a service of the user's, and return whether it can have anything there; idempotent.
+
+        Its workers have ended, or are ending.
+        """
+        return False
 
     def undeploy(self) -> None:
         """End the workers, and remove what the run has outside this machine."""
@@ -147,8 +151,9 @@ class WithPool(Adapter):
             try:
                 platform.remove(self.undeploy_seconds)
             finally:
-                self.forget()
-            self.context.outside.unlink()
+                has_service = self.forget()
+            if has_service or not isinstance(platform, Local):  # else the note speaks of what nobody here can remove
+                self.context.outside.unlink()
 
 
 class PoolAdapter(WithPool):

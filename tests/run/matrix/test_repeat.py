@@ -201,7 +201,7 @@ def test_failed_runs_are_repeated_and_seeds_are_added_without_training_the_other
     assert executions() == {0: ["failed", "done"], 1: ["done"], 2: ["done"], 3: ["done"]}
     assert main(["report", "results", "--text"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "Failed runs were repeated until they were done (no framework: 1)" in told
+    assert "Failed runs were repeated until they were done (baseline: 1)" in told
     assert "Seeds added after the first run (3)" in told
     assert main(["verify", "results"]) == 0
 

@@ -99,12 +99,12 @@ CONTROLS = (
     Control("choosing:PeeksAtTheTest", "test.split-unseen", ("honest-min",)),
     Control("choosing:RetrainsForTheTest", "test.own-checkpoint", ("honest-max",)),
     Control("leaving:LeaksAProcess", "left.processes", (TWO,)),
-    Control("leaving:LeavesAPort", "left.ports", (TWO,)),
+    Control("leaving:LeavesAPort", "left.ports", ("honest-max",)),
     Control("leaving:LeavesSharedMemory", "left.shared-memory", (TWO,)),
     Control("leaving:LeavesATemporaryFile", "left.temporary-files", (TWO,)),
     Control("leaving:LeavesAHomeFile", "left.home-files", (TWO,)),
     Control("leaving:LeavesACluster", "left.outside", (TWO,)),
-    Control("leaving:ListensToTheNetwork", "ports.loopback-only", (TWO,)),
+    Control("leaving:ListensToTheNetwork", "ports.loopback-only", ("honest-max",)),
 )
 
 EXPECTED = {control.adapter: control.check for control in CONTROLS}

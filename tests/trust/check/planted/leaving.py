@@ -58,10 +58,10 @@ class LeavesAHomeFile(SerialAdapter):
 
 
 class LeavesACluster(SerialAdapter):
-    """Has something outside this machine that its platform does not remove, and leaves it."""
+    """Makes something outside this machine and does not remove it."""
 
-    def undeploy(self) -> None:
-        super().undeploy()
+    def deploy(self) -> None:
+        super().deploy()
         self.context.outside.write_text("a thing in a cluster that does not exist; there is nothing to remove\n")
 
 
