@@ -77,16 +77,7 @@ class OptunaAdapter(WithPool):
 
     def deploy(self) -> None:
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(1) as importing:  # Optuna, for the study, while the workers import it too
-            framework = importing.submit(import_framework, self.context.spec.adapter, self.capabilities)
-            try:
-                self._start_workers()
-            finally:  # of a framework that cannot be imported this tells more than a worker that does not start
-                framework.result()
-
-    def _start_workers(self) -> None:
+        import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
         storage, workers = self._storage, self.context.spec.experiment.workers.count
         if storage.managed:
