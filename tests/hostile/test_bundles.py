@@ -155,6 +155,12 @@ def test_my_own_cluster_is_not_asked_with_my_token_by_a_bundle(
     assert is_one_refusal(answer), answer
 
 
+def test_a_folder_is_not_believed_that_an_emulated_platform_is_none(here: Path, call: Call) -> None:
+    folder = folder_of(here / "stranger", foreign_spec(adapter="katib", platform="emulated"), said={"label": "katib"})
+    answer = call("report", folder, "--json")
+    assert [group["excluded"] for group in json.loads(answer.out)["groups"]] == ["emulated_platform"]
+
+
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{port}", POSTGRES, "grpc://127.0.0.1:{port}"])
 def test_no_storage_that_a_bundle_names_is_reached(here: Path, call: Call, server: Listener, url: str) -> None:
     spec = foreign_spec(adapter="optuna", options={"storage": url.format(port=server.port)})

@@ -191,7 +191,7 @@ def derive_folder(run_dir: Path, spec: RunSpec, end: ExecutionEnd = NOTHING_STAT
         versions = {**end.versions, **noted_versions(run_dir)}
         environment = {**end.environment, "power": power_of(run_dir)}
         record = derive(log, spec, ruling=end.ruling, versions=versions, environment=environment)
-        flags = [*record.flags, *end.flags]
+        flags = [*record.flags, *end.platform_flags(spec.platform, {flag.name for flag in record.flags})]
         if log.statistics.gaps:
             first = log.statistics.gaps[0]
             text = f"lines are missing, first in {first.file} before line {first.line}"

@@ -6,7 +6,7 @@ It holds what no other file says: the supervisor's ruling, versions, environment
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,11 +45,15 @@ class ExecutionEnd(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     environment: dict[str, Any] = {}  # Python, machine, packages, git, data, limits, `after`
     sealed: tuple[SealedFile, ...] = ()
 
-    @property
-    def flags(self) -> tuple[FlagRecord, ...]:
-        """What an earlier tuneoff stated here, and is a flag today."""
-        text = "the tuneoff that ran it stated so"
-        return (FlagRecord(name="emulated_platform", text=text),) if self.emulated is True else ()
+    def platform_flags(self, platform: str, flags: Collection[str]) -> tuple[FlagRecord, ...]:
+        """Return the flag of an emulated platform where the names of a run's own `flags` lack it.
+
+        An earlier tuneoff stated it here; and a stranger's events without it are not believed where the platform's name is there.
+        """
+        if "emulated_platform" in flags or not (self.emulated is True or platform == "emulated"):
+            return ()
+        text = "the tuneoff that ran it stated so" if self.emulated is True else "its platform is one, though no event says so"
+        return (FlagRecord(name="emulated_platform", text=text),)
 
 
 class BrokenSeal(NamedTuple):
