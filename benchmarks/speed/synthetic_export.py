@@ -88,7 +88,7 @@ def _values(name: str, column: Column, spec: RunSpec, trials: int, random: np.ra
         "pruner": "none",
         "seed": spec.seed,
         "warm_up": False,
-        "emulated": False,
+        "excluded": False,
         "ended_early": False,
         "is_selected": True,
     }
