@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tuneoff.adapter import Adapter, Best
 from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.trial_context import TrialContext
@@ -78,6 +79,9 @@ class ProcessPerTrial(SerialAdapter):
                 return
             for ended in select.select(list(self._running), [], [])[0]:
                 self._take(ended)
+
+    def test(self, best: Best) -> None:
+        Adapter.test(self, best)  # it has no pool whose checkpoints might be elsewhere
 
     def undeploy(self) -> None:
         for process, _, _ in getattr(self, "_running", {}).values():

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from builders.distributions import install
+from tuneoff.measure.stored import read_runs
 
 MODULE = Path(__file__).parent.parent / "subprocess_platform.py"
 
@@ -49,13 +51,22 @@ def test_its_options_are_checked_by_it(environment: dict[str, str], tmp_path: Pa
 
 @pytest.mark.slow(first=True)
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("adapter", "checks"),
-    [("serial", ""), *((name, "--only workers left.outside left.processes budget") for name in ("optuna", "nevergrad"))],
-)
-def test_adapters_pass_check_on_it(environment: dict[str, str], tmp_path: Path, adapter: str, checks: str) -> None:
-    """The baseline passes all checks, the others those of what a platform does for them."""
-    if adapter != "serial":
-        pytest.importorskip(adapter)
-    done = tuneoff(f"check {adapter}@subprocess {checks}", environment, tmp_path)
+def test_the_baseline_passes_all_checks_on_it(environment: dict[str, str], tmp_path: Path) -> None:
+    done = tuneoff("check serial@subprocess", environment, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_others_with_cores_pool_run_on_it(environment: dict[str, str], tmp_path: Path) -> None:
+    names = [name for name in ("optuna", "nevergrad") if find_spec(name) is not None]
+    adapters = ", ".join(f"{{name: {name}, platform: subprocess}}" for name in names)
+    (tmp_path / "file.yaml").write_text(
+        f"{{workload: sleep, budget: {{trials: 6}}, workers: {{count: 2}}, adapters: [{adapters}]}}"
+    )
+    done = tuneoff("compare file.yaml --no-report --json --output results", environment, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = list(read_runs(tmp_path / "results"))
+    assert {(run.specification["adapter"], run.specification["platform"]) for run in runs} == {
+        (name, "subprocess") for name in names
+    }
+    assert {(run.status, sum(trial.state == "completed" for trial in run.trials)) for run in runs} == {("done", 6)}
