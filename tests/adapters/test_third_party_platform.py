@@ -65,8 +65,13 @@ def test_others_with_cores_pool_run_on_it(environment: dict[str, str], tmp_path:
     )
     done = tuneoff("compare file.yaml --no-report --json --output results", environment, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    runs = list(read_runs(tmp_path / "results"))
-    assert {(run.specification["adapter"], run.specification["platform"]) for run in runs} == {
-        (name, "subprocess") for name in names
+    ends = {
+        (
+            run.specification["adapter"],
+            run.specification["platform"],
+            run.status,
+            sum(end.state == "completed" for end in run.trials),
+        )
+        for run in read_runs(tmp_path / "results")
     }
-    assert {(run.status, sum(trial.state == "completed" for trial in run.trials)) for run in runs} == {("done", 6)}
+    assert {(name, "subprocess", "done", 6) for name in names} <= ends  # beside runs to warm up
