@@ -103,9 +103,11 @@ class Runs:
 def left(hosts: Hosts, name: str) -> list[str]:
     """Return what a host has beyond what it had at its start: processes, files in /tmp, HOME and /dev/shm, open ports."""
     own = "bash|sshd|sleep 3600|sh -c|ps -e|sed|grep|awk"
-    script = f"ps -e -o args= | grep -vE '^({own})'; ls -A /tmp | grep -vx home; ls -A /tmp/home /dev/shm | grep -v : | grep ."
+    # listed before grep starts: at its start it has no arguments yet, and is [grep]
+    processes = f"seen=$(ps -e -o args=); echo \"$seen\" | grep -vE '^({own})'"
+    files = "ls -A /tmp | grep -vx home; ls -A /tmp/home /dev/shm | grep -v : | grep ."
     ports = "ss -Hltn | awk '{print $4}' | grep -v ':22$'"
-    return hosts.run(name, f"{script}; {ports}", check=False).stdout.splitlines()
+    return hosts.run(name, f"{processes}; {files}; {ports}", check=False).stdout.splitlines()
 
 
 def hosts_of(record: RunRecord) -> dict[tuple[str, int], str]:
