@@ -1,4 +1,4 @@
-"""Options of platform `slurm`: whether a run can be served there, and what is submitted. Light: every plan imports it."""
+"""Options of platform `slurm`, and the flags of sbatch that follow from a run. Light: every plan imports it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuneoff.base.identity import is_finite
-from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff_platforms.remote.options import budget_refusal, is_word, lost_seconds_of
+from tuneoff_platforms.remote.options import is_word, lost_seconds_of
 
-SLURM = "slurm"  # the platform
 LOCAL_OPTIONS = frozenset({"setup", "host_python", "submit_host", "lost_seconds", "pending_seconds"})  # the way, and the patience
 OPTIONS = LOCAL_OPTIONS | {"sbatch"}
 MINUTES = 60  # of a job, unless `sbatch` says `time`
@@ -77,27 +75,6 @@ def _is_flag(entry: tuple[Any, Any]) -> bool:
     if name == "time":
         return isinstance(value, int) and not isinstance(value, bool) and value > 0
     return value is True or (isinstance(value, int | str) and not isinstance(value, bool) and "\n" not in str(value))
-
-
-def refuse_slurm(spec: RunSpec) -> str | None:
-    """Return why a run cannot be served by SLURM, or None.
-
-    Raises:
-        ExperimentError: an option is unknown or has a wrong value.
-    """
-    if problem := unknown_option(f"platform {SLURM!r}", spec.options, sorted(OPTIONS)):
-        raise ExperimentError(problem)
-    slurm_options(spec)
-    if spec.experiment.workers.cpu_limit != "none":
-        return "jobs have their processors as SLURM is configured, tuneoff limits none; remove workers.cpu_limit"
-    return budget_refusal(spec)
-
-
-def placement(spec: RunSpec) -> str:
-    """Return one line on what is submitted."""
-    requested = sbatch_flags(spec) | dict(sorted(slurm_options(spec).sbatch.items()))
-    flags = (f"--{name}" if value is True else f"--{name}={value}" for name, value in requested.items())
-    return f"submits {spec.experiment.workers.count} jobs to SLURM, a worker each: {' '.join(flags)}"
 
 
 def sbatch_flags(spec: RunSpec) -> dict[str, str | int | bool]:

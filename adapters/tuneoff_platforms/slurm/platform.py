@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
-from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.base.targets import unknown_option
+from tuneoff.errors import ExperimentError, InfrastructureError, StepError
+from tuneoff_platforms.remote.options import budget_refusal
 from tuneoff_platforms.remote.platform import Launch, LaunchState, RemotePlatform
-from tuneoff_platforms.slurm.options import LOCAL_OPTIONS, OPTIONS, placement, refuse_slurm, sbatch_flags, slurm_options
+from tuneoff_platforms.slurm.options import LOCAL_OPTIONS, OPTIONS, sbatch_flags, slurm_options
 from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
@@ -51,11 +53,18 @@ class SlurmPlatform(RemotePlatform):
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
-        return refuse_slurm(spec)
+        if problem := unknown_option(f"platform {spec.platform!r}", spec.options, sorted(OPTIONS)):
+            raise ExperimentError(problem)
+        slurm_options(spec)
+        if spec.experiment.workers.cpu_limit != "none":
+            return "jobs have their processors as SLURM is configured, tuneoff limits none; remove workers.cpu_limit"
+        return budget_refusal(spec)
 
     @classmethod
     def placement(cls, spec: RunSpec) -> str | None:
-        return placement(spec)
+        requested = sbatch_flags(spec) | dict(sorted(slurm_options(spec).sbatch.items()))
+        flags = (f"--{name}" if value is True else f"--{name}={value}" for name, value in requested.items())
+        return f"submits {spec.experiment.workers.count} jobs to SLURM, a worker each: {' '.join(flags)}"
 
     @property
     def _job_name(self) -> str:
