@@ -110,15 +110,13 @@ def platforms(plan: Plan | None) -> Iterator[Finding]:
 
     needed = {run.spec.platform for run in plan.counted} if plan is not None else set()
     for listing in list_platforms():
-        is_failed = listing.platform is None or (listing.text and listing.plugin.name in needed)
-        verdict: Verdict = "failed" if is_failed else "warning" if listing.text else "passed"
-        code = PluginError.exit_code if listing.platform is None else MissingPackageError.exit_code
-        yield Finding(
-            id=f"platform {listing.plugin.name}",
-            verdict=verdict,
-            text=listing.text or "all that it needs is here",
-            exit_code=code,
-        )
+        name = f"platform {listing.plugin.name}"
+        if not listing.text:
+            yield Finding(id=name, verdict="passed", text="all that it needs is here")
+        elif listing.platform is None:
+            yield _failed(name, PluginError(listing.text))
+        else:
+            yield _failed(name, MissingPackageError(listing.text), "failed" if listing.plugin.name in needed else "warning")
 
 
 def of_plugins(image: str | None) -> Iterator[Finding]:
