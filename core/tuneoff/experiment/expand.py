@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.targets import unknown_name
-from tuneoff.capabilities import Offer, Support
+from tuneoff.capabilities import LOCAL, Offer, Support
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.skip_check import NO_PRUNER, SkipCheck
-from tuneoff.experiment.spec import LOCAL, ExperimentSpec, RunSpec
+from tuneoff.experiment.spec import ExperimentSpec, RunSpec
 from tuneoff.registry import AdapterClass
 
 if TYPE_CHECKING:  # YAML reads files; those who read a plan need none of it

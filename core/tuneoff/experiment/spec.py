@@ -17,8 +17,7 @@ from tuneoff.base.identity import canonical_json, derive_seed, digest
 from tuneoff.base.json_values import field_values
 from tuneoff.base.reading import Written, read
 from tuneoff.base.space import SearchSpace
-from tuneoff.capabilities import LOCAL as LOCAL
-from tuneoff.capabilities import Reports
+from tuneoff.capabilities import LOCAL, Reports
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Mode
 

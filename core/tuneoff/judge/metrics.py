@@ -54,7 +54,7 @@ def grid_step(test_result: Path | None) -> float:
 
 def billing_step(runs: Iterable[Run], metric: str, prices: Prices | None) -> float:
     """Return the greatest step in USD between two costs that runs of a group can have; 0 where no time is rounded up."""
-    costs = ((run, run.record.metrics.get(metric)) for run in runs if run.record is not None)
+    costs = ((run, run.metric(metric)) for run in runs)
     steps = (cost.value * billed_share(run, metric, prices) for run, cost in costs if cost is not None and cost.value is not None)
     return max(steps, default=0.0)
 
@@ -63,7 +63,7 @@ def billed_share(run: Run, metric: str, prices: Prices | None) -> float:
     """Return the last unit of a run's billed time as a part of it: all at the minimum, 0 where there is no cost to compare."""
     if value(run, metric).value is None:
         return 0.0
-    jct = run.record.metrics.get(BILLED.get(metric, "")) if run.record is not None else None
+    jct = run.metric(BILLED.get(metric, ""))
     if prices is None or prices.premises == "own" or jct is None or jct.value is None:
         return 0.0
     used = round(jct.value * 1e6)

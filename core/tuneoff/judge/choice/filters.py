@@ -15,10 +15,11 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.json_values import values
+from tuneoff.capabilities import LOCAL
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.names import training_name, with_pruner
 from tuneoff.experiment.skip_check import declared_reasons
-from tuneoff.experiment.spec import LOCAL, Strategy
+from tuneoff.experiment.spec import Strategy
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.answers.phrases import claims

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from tuneoff.base import clock
 from tuneoff.base.process_limits import die_with_parent
@@ -22,10 +22,6 @@ from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import TrialProcess, trial_process
 from tuneoff.run.trial.worker_process import WORKER_FLAG, ForkServer, WorkerProcess, start_interpreter
 
-if TYPE_CHECKING:
-    pass  # msgspec, which no worker needs
-
-_Task = TypeVar("_Task")
 _GONE = object()
 
 

@@ -15,11 +15,12 @@ from typing import Any
 from tuneoff import registry
 from tuneoff.base.identity import is_finite
 from tuneoff.base.space import Categorical, Constant
+from tuneoff.capabilities import LOCAL
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.power_settings import AUTO, INTERVAL_SECONDS, NO_METER, PowerSettings
-from tuneoff.experiment.spec import LOCAL, RunSpec, WorkloadSpec
+from tuneoff.experiment.spec import RunSpec, WorkloadSpec
 from tuneoff.registry import AdapterClass
 from tuneoff.workload import Workload
 

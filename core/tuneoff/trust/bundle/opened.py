@@ -17,10 +17,11 @@ import msgspec
 from tuneoff import registry
 from tuneoff.base.files import sha256_of, without_links
 from tuneoff.base.interrupting import interrupting
+from tuneoff.capabilities import LOCAL
 from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, TuneoffError, UnknownNameError
 from tuneoff.experiment.plan import REPRODUCES, Plan, PlannedRun
 from tuneoff.experiment.skip_check import SkipCheck
-from tuneoff.experiment.spec import LOCAL, RunSpec
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
