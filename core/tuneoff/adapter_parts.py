@@ -4,7 +4,7 @@ from tuneoff.base.files import read_regular
 from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import import_framework
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
-from tuneoff.experiment.strategies import draws, listed_configurations, sampler_refusal
+from tuneoff.experiment.strategies import draws, listed_configurations, release_refusal, sampler_refusal
 from tuneoff.experiment.translation import (
     FrameworkSpace,
     ListTranslation,
@@ -68,6 +68,7 @@ __all__ = [
     "import_framework",
     "listed_configurations",
     "read_regular",
+    "release_refusal",
     "run_trial",
     "sampler_refusal",
     "translation_of",

@@ -16,7 +16,7 @@ CAPABILITIES = Capabilities(
     framework="Optuna",
     package="optuna",
     module="optuna",
-    minimum_version="5.0",
+    minimum_version="4.0",
     below_version="6",
     install="tuneoff[optuna]",
     samplers={
@@ -37,7 +37,7 @@ CAPABILITIES = Capabilities(
         "tpe": Offer(
             implementation="optuna.samplers.TPESampler",
             options=SAMPLER_OPTIONS["tpe"],
-            note=f"multivariate, with constant liar, as Optuna 5 has it by default; {_WORKER_SEEDS}",
+            note=f"from 5.0 on multivariate, with constant liar; {_WORKER_SEEDS}",
         ),
         "gp": Offer(
             implementation="optuna.samplers.GPSampler",

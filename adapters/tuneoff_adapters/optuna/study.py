@@ -15,7 +15,7 @@ import optuna
 from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
-from optuna.storages import BaseStorage, GrpcStorageProxy, JournalStorage, RDBStorage
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock, JournalFileSymlinkLock, JournalRedisBackend
 from optuna.storages.journal._file import BaseJournalFileLock  # exported by no public module
 from optuna.study import Study, StudyDirection
@@ -118,6 +118,8 @@ def open_storage(plan: StudyPlan, operations: Operations | None = None, stale: S
         client.execute_command = counter.counted(client.execute_command)
         return JournalStorage(backend)
     if storage.kind == "grpc":
+        from optuna.storages import GrpcStorageProxy  # from 4.2 on
+
         address = urlsplit(url)
         port: Any = address.path if address.scheme.endswith("+unix") else address.port or 0  # joined by a colon, as in the proxy
         proxy = GrpcStorageProxy(host=address.hostname or "unix", port=port)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from optuna.exceptions import TrialPruned, UpdateFinishedTrialError
+from optuna import exceptions
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial
 
@@ -29,6 +29,7 @@ from tuneoff_adapters.optuna.worker_state import WorkerStage, WorkerStateFile, d
 log = logging.getLogger(__name__)
 
 _INFRASTRUCTURE = (InfrastructureError, OSError)  # no trial's own error is among them here: `run_trial` keeps those
+_FINISHED = getattr(exceptions, "UpdateFinishedTrialError", RuntimeError)  # of an update of a finished trial; since 4.3
 _TAKEN_FOR_DEAD = "Optuna's heartbeat took the living trial for dead and failed it: its process was silent for two of them"
 
 
@@ -107,7 +108,7 @@ class _Asker:
         except Exception as error:  # of the tell: how the trial ended in truth is written already
             # of a trial whose heartbeat has failed; Optuna's own handling asserts that this cannot be
             cause = error.__context__ if isinstance(error, AssertionError) else error
-            is_of_heartbeat = isinstance(cause, UpdateFinishedTrialError) or str(cause) == "Cannot tell a FAIL trial."
+            is_of_heartbeat = isinstance(cause, _FINISHED) or str(cause) == "Cannot tell a FAIL trial."
             if not (self._plan.storage.heartbeat_seconds and is_of_heartbeat):
                 raise
             log.warning("trial %s: %s", trial_name(self._state.trial), _TAKEN_FOR_DEAD)
@@ -148,7 +149,7 @@ class _Asker:
             return outcome.value
         if outcome.state == "pruned":
             self._write_state(WorkerStage.PRUNED)
-            raise TrialPruned
+            raise exceptions.TrialPruned
         self._write_state(WorkerStage.FAILED)
         self._budget_over = outcome.state in ("refused", "cancelled")
         raise TrialFailedError(outcome.cause or outcome.state)
@@ -173,7 +174,7 @@ class _Asker:
         try:
             try:
                 trial.report(metrics[self._plan.metric], epoch)
-            except UpdateFinishedTrialError as error:
+            except _FINISHED as error:
                 raise TrialFailedError(_TAKEN_FOR_DEAD) from error
             if self._plan.pruner.name == "none" or epoch >= self._plan.epochs or not trial.should_prune():
                 return Decision.CONTINUE

@@ -73,7 +73,7 @@ class RayTuneAdapter(Adapter):
 
     def setup(self) -> None:
         import numpy
-        from ray import tune
+        from ray import train, tune
 
         from tuneoff_adapters.ray_tune.observer import Observer
         from tuneoff_adapters.ray_tune.schedulers import make_scheduler
@@ -88,6 +88,7 @@ class RayTuneAdapter(Adapter):
         translation = translation_of(spec)
         self._submissions = Submissions(self.context, translation)
         self._termination = DeferredTermination()
+        configs = tune if hasattr(tune, "RunConfig") else train  # there before 2.41
         listed = experiment.sampler.name in LISTED  # the grid over the list's index is itself the budget
         self._tuner = tune.Tuner(
             tune.with_resources(TrialTrainable, {"cpu": 1}),
@@ -101,12 +102,12 @@ class RayTuneAdapter(Adapter):
                 reuse_actors=True,
                 trial_dirname_creator=_folder_of,
             ),
-            run_config=tune.RunConfig(
+            run_config=configs.RunConfig(
                 name=EXPERIMENT,
                 storage_path=str(self.context.work_dir),
                 verbose=0,
-                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-                failure_config=tune.FailureConfig(max_failures=experiment.failures.retries, fail_fast=False),
+                checkpoint_config=configs.CheckpointConfig(checkpoint_at_end=False),
+                failure_config=configs.FailureConfig(max_failures=experiment.failures.retries, fail_fast=False),
                 callbacks=[Observer(self._submissions, self._termination)],
             ),
         )

@@ -16,6 +16,8 @@ from tuneoff_adapters.syne_tune.dispatch import Dispatch, TrialTask
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
 from tuneoff_adapters.syne_tune.schedulers import domains, make_scheduler
 
+NUMBERED = hasattr(TrialScheduler, "_suggest")  # 0.13: a scheduler is told the number of the trial that it is asked for
+
 
 class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
     """Passes everything on to `inner`, and
@@ -27,7 +29,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
     """
 
     def __init__(self, context: RunContext, dispatch: Dispatch, inner: Any, translation: Translation) -> None:
-        super().__init__(random_seed=context.spec.sampler_seed)
+        super().__init__(**({"config_space": {}} if NUMBERED else {"random_seed": context.spec.sampler_seed}))
         experiment = context.spec.experiment
         self._context, self._dispatch, self._inner, self._translation = context, dispatch, inner, translation
         listed = len(translation.configurations) if isinstance(translation, ListTranslation) else experiment.budget.trials
@@ -37,8 +39,11 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         self._mode = experiment.objective.mode
         self._proposed = 0
 
-    def suggest(self) -> Any:
-        """Return the next suggestion, or None: there is none now, and none later unless a running trial fails."""
+    def suggest(self, trial_id: int | None = None) -> Any:
+        """Return the next suggestion, or None: there is none now, and none later unless a running trial fails.
+
+        `trial_id`: what 0.13 says, the next number.
+        """
         if self._dispatch.budget.is_used_up():
             return None
         task = self._dispatch.next_retry() or self._propose()
@@ -90,7 +95,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         if self._proposed >= self._trials:
             return None
         started_ns = clock.monotonic_ns()
-        suggestion = self._inner.suggest()
+        suggestion = self._inner.suggest(*([len(self._dispatch.tasks)] if NUMBERED else []))
         if suggestion is None:
             self._context.flag("sampler_exhausted", f"Syne Tune proposed {self._proposed} of {self._trials} configurations")
             self._trials = self._proposed

@@ -9,7 +9,7 @@ from tuneoff.base.identity import is_finite
 from tuneoff.base.targets import unknown_option
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.strategies import LISTED, sampler_refusal
+from tuneoff.experiment.strategies import LISTED, release_refusal, sampler_refusal
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -29,6 +29,7 @@ CLASSES = {
 }
 HALVING_CLASSES = {**dict.fromkeys(DRAWN_AT_RANDOM, "ASHA"), "tpe": "BOHB", "bore": "ASHABORE", "cqr": "ASHACQR"}
 HALVING_PRUNERS = ("asha", "hyperband")
+HALVING_SEARCHERS = {"tpe": "kde", "bore": "bore", "cqr": "cqr"}  # of their common base; the others: random_search
 
 _COUNT = Option(type="integer", least=1)
 SAMPLER_OPTIONS: Mapping[str, Mapping[str, Option]] = {
@@ -47,7 +48,7 @@ CAPABILITIES = Capabilities(
     framework="Syne Tune",
     package="syne-tune",
     module="syne_tune",
-    minimum_version="0.16",
+    minimum_version="0.13",
     below_version="0.17",
     install="tuneoff[syne-tune]",
     platforms=("local",),
@@ -141,6 +142,12 @@ def refusal(spec: RunSpec) -> str | None:
         )
     if sampler.name not in DRAWN_AT_RANDOM and not spec.experiment.search_space.searched:
         return f"sampler {sampler.name!r} needs a dimension with more than one value, but the search space has none; use random"
+    if pruner.name in HALVING_PRUNERS:
+        with_options = "0.15" if sampler.options else ""
+        with_retries = "0.14" if spec.experiment.failures.retries else ""
+        for what, least in ((f"an option of sampler {sampler.name!r}", with_options), ("a retry", with_retries)):
+            if problem := release_refusal(f"{what} under pruner {pruner.name!r}", least, spec, CAPABILITIES):
+                return problem
     if problem := sampler_refusal(spec, CAPABILITIES):
         return problem
     dimensions = len(spec.experiment.search_space.searched)

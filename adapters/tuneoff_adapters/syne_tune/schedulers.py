@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, NativeFloat, NativeIndex
-from tuneoff_adapters.syne_tune.offers import CLASSES, HALVING_CLASSES, HALVING_PRUNERS
+from tuneoff_adapters.syne_tune.offers import CLASSES, HALVING_CLASSES, HALVING_PRUNERS, HALVING_SEARCHERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
+from tuneoff_adapters.syne_tune.schedulers_0_13 import make_scheduler_0_13
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -22,40 +24,48 @@ def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslatio
     """
     import numpy
     from syne_tune.optimizer import baselines
+    from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
 
     experiment = spec.experiment
     sampler, pruner = experiment.sampler, experiment.pruner
     seed = spec.sampler_seed
+    points = None
+    if isinstance(translation, ListTranslation):
+        points = [{LIST_INDEX: index} for index in range(len(translation.configurations))]
+    numpy.random.seed(seed)
+    if not hasattr(baselines, "TPE"):
+        return make_scheduler_0_13(spec, domains(translation.native), points)
     arguments: dict[str, Any] = {
         "config_space": domains(translation.native),
         "do_minimize": experiment.objective.mode == "min",
         "random_seed": seed,
-        **sampler.options,
     }
-    if isinstance(translation, ListTranslation):
-        arguments["points_to_evaluate"] = [{LIST_INDEX: index} for index in range(len(translation.configurations))]
-    numpy.random.seed(seed)
     if pruner.name in HALVING_PRUNERS:
-        return getattr(baselines, HALVING_CLASSES[sampler.name])(
+        halving = getattr(baselines, HALVING_CLASSES[sampler.name])
+        given = {"points_to_evaluate": points, **sampler.options}
+        if "brackets" not in inspect.signature(halving).parameters:  # before 0.16: it hands no rungs on, 0.14's no points
+            given = {"searcher": HALVING_SEARCHERS.get(sampler.name, "random_search"), "searcher_kwargs": given}
+            halving = halving.__base__
+        return halving(
             metric=OBJECTIVE,
             time_attr=TIME_ATTRIBUTE,
             max_t=experiment.budget.epochs_per_trial + 1,  # at max_t it stops a trial, so a full-length one would be killed
             grace_period=pruner.options.get("first_rung_epochs", 1),
             reduction_factor=pruner.options.get("reduction_factor", 3),
             brackets=pruner.options.get("brackets", 3) if pruner.name == "hyperband" else 1,
+            **given,
             **arguments,
         )
     name = CLASSES[sampler.name]
     metric = {"metrics": [OBJECTIVE]} if name == "RandomSearch" else {"metric": OBJECTIVE}
-    scheduler = getattr(baselines, name)(**metric, **arguments)
+    scheduler = getattr(baselines, name)(**metric, points_to_evaluate=points, **sampler.options, **arguments)
     if pruner.name != "median":
         return scheduler
-    from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
-
+    is_new = "time_attr" in inspect.signature(MedianStoppingRule).parameters  # since 0.15
     # it wraps random search; metric and direction are repeated because the rule takes neither from what it wraps
     return MedianStoppingRule(
         scheduler,
-        time_attr=TIME_ATTRIBUTE,
+        **{"time_attr" if is_new else "resource_attr": TIME_ATTRIBUTE},
         metric=OBJECTIVE,
         do_minimize=experiment.objective.mode == "min",
         running_average=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -155,7 +156,7 @@ def make_tuner(backend: TrialProcesses, scheduler: BudgetedScheduler, workers: W
         callbacks=[],  # core's events are the results
         save_tuner=False,
         start_jobs_without_delay=True,
-        output_logger=Silence(),
+        **({"output_logger": Silence()} if "output_logger" in inspect.signature(Tuner).parameters else {}),  # since 0.15
     )
     tuner.tuning_status = TuningStatus(metric_names=scheduler.metric_names())  # its clean-up needs one from the start
     return tuner

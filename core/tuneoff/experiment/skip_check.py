@@ -12,6 +12,7 @@ from tuneoff.base.tracebacks import text_of
 from tuneoff.capabilities import NO_LIMITER, Capabilities, Offer, Support, framework_status, offered
 from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.experiment.strategies import release_refusal
 from tuneoff.registry import AdapterClass
 
 NO_PRUNER = Strategy(name="none")
@@ -45,10 +46,13 @@ class SkipCheck:
             ("pruner", spec.experiment.pruner, capabilities.pruners),
         ):
             offer = offers.get(strategy.name, Offer())
+            what = f"{kind} {strategy.name!r} of adapter {spec.adapter!r}"
+            if too_old := release_refusal(what, offer.minimum_version, spec, capabilities):
+                yield too_old
             missing = self._missing(offer.needs)
             if missing:
                 command = install_command(offer.install or capabilities.install or missing[0])
-                yield f"{kind} {strategy.name!r} of adapter {spec.adapter!r} needs {', '.join(missing)}; run: {command}"
+                yield f"{what} needs {', '.join(missing)}; run: {command}"
         workload = spec.experiment.workload.name
         missing = self._missing(tuple(registry.workload_class(workload).preload))
         if missing:

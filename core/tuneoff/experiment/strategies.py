@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.commands import install_command
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.packages import installed_version, release
 from tuneoff.base.space import Categorical, SearchSpace, Stepped
 from tuneoff.base.targets import unknown_name, unknown_option
 from tuneoff.capabilities import Capabilities, Option
@@ -78,6 +80,15 @@ def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
             rule = f"{whose} keeps all points of a dimension in memory, at most {offer.most_points}, but {name} has {item.size}"
             return f"{rule}; use a larger step, a float, or another sampler"
     return None
+
+
+def release_refusal(what: str, least: str, spec: RunSpec, capabilities: Capabilities) -> str | None:
+    """Return in one line that `what` needs a later release of the framework than the run's, or None; `least` "": any will do."""
+    version = installed_version(capabilities.package) if least else None
+    if version is None or release(version) >= release(least):
+        return None
+    command = install_command(f"{capabilities.package}>={least}")
+    return f"{what} needs {capabilities.framework} {least} or later, but {version} is installed; run: {command}"
 
 
 def check_pruner(pruner: Strategy, epochs_per_trial: int, more_names: Iterable[str] = ()) -> Strategy:

@@ -1,0 +1,61 @@
+"""The schedulers of Syne Tune 0.13, whose names and arguments are others; importing it imports nothing of Syne Tune."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tuneoff_adapters.syne_tune.offers import CLASSES, DRAWN_AT_RANDOM, HALVING_CLASSES, HALVING_PRUNERS
+from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
+
+NAMES = {"TPE": "KDE", "BOTorch": "BoTorch"}  # by the later one
+
+
+def make_scheduler_0_13(spec: RunSpec, space: dict[str, Any], points: list[dict[str, int]] | None) -> Any:
+    """Return the scheduler of 0.13 for an experiment.
+
+    `points`: a list's, to be evaluated; without one it begins as later releases do, not at the middle of the space.
+    """
+    from syne_tune.optimizer import baselines
+    from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
+
+    experiment = spec.experiment
+    sampler, pruner = experiment.sampler, experiment.pruner
+    name = HALVING_CLASSES[sampler.name] if pruner.name in HALVING_PRUNERS else CLASSES[sampler.name]
+    arguments: dict[str, Any] = {
+        "config_space": space,
+        "metric": OBJECTIVE,
+        "mode": experiment.objective.mode,
+        "random_seed": spec.sampler_seed,
+        "points_to_evaluate": points or [],
+    }
+    if sampler.name in DRAWN_AT_RANDOM:
+        arguments["search_options"] = {"allow_duplicates": True}  # as in later releases: else a small space is soon exhausted
+    elif name == "REA":
+        arguments.update(sampler.options)
+    else:
+        arguments["search_options"] = dict(sampler.options)
+    if pruner.name in HALVING_PRUNERS:
+        return getattr(baselines, name)(
+            resource_attr=TIME_ATTRIBUTE,
+            max_t=experiment.budget.epochs_per_trial + 1,
+            type="stopping",
+            grace_period=pruner.options.get("first_rung_epochs", 1),
+            reduction_factor=pruner.options.get("reduction_factor", 3),
+            brackets=pruner.options.get("brackets", 3) if pruner.name == "hyperband" else 1,
+            **arguments,
+        )
+    scheduler = getattr(baselines, NAMES.get(name, name))(**arguments)
+    if pruner.name != "median":
+        return scheduler
+    return MedianStoppingRule(
+        scheduler,
+        resource_attr=TIME_ATTRIBUTE,
+        metric=OBJECTIVE,
+        running_average=True,
+        grace_time=pruner.options.get("first_epoch", 1),
+        grace_population=pruner.options.get("min_trials", 5) + 1,
+        rank_cutoff=0.5,
+    )

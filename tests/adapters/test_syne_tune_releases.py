@@ -1,0 +1,127 @@
+"""Syne Tune's earlier releases: what is made of their classes, which are recorded here; refusals of what they lack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders.specs import toy_spec
+from tuneoff.base.space import Float, SearchSpace
+from tuneoff.experiment import strategies
+from tuneoff.experiment.translation import translation_of
+from tuneoff_adapters.syne_tune import offers
+from tuneoff_adapters.syne_tune.schedulers import make_scheduler
+
+SPACE = SearchSpace({"x": Float(low=0.0, high=1.0)})
+
+
+class Recorded:
+    """A class of an earlier release, of which only the name and the arguments are looked at."""
+
+    def __init__(self, *wrapped: Any, **arguments: Any) -> None:
+        self.wrapped, self.arguments = wrapped, arguments
+
+
+def made(**about: Any) -> Any:
+    spec = toy_spec("syne-tune", space=SPACE, epochs=9, **about)
+    return make_scheduler(spec, translation_of(spec))
+
+
+@pytest.fixture
+def of_0_13(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Syne Tune with the names of 0.13."""
+    from syne_tune.optimizer import baselines
+    from syne_tune.optimizer.schedulers import median_stopping_rule
+
+    for name in ("TPE", "BOTorch"):
+        monkeypatch.delattr(baselines, name)
+    for name in ("RandomSearch", "KDE", "REA", "BoTorch", "ASHA", "BOHB"):
+        monkeypatch.setattr(baselines, name, type(name, (Recorded,), {}), raising=False)
+    monkeypatch.setattr(median_stopping_rule, "MedianStoppingRule", type("MedianStoppingRule", (Recorded,), {}))
+
+
+@pytest.mark.usefixtures("of_0_13")
+@pytest.mark.parametrize(
+    ("sampler", "options", "name", "where"),
+    [
+        ("tpe", {"num_candidates": 5}, "KDE", {"search_options": {"num_candidates": 5}}),
+        ("rea", {"population_size": 5}, "REA", {"population_size": 5}),
+        ("gp", {}, "BoTorch", {"search_options": {}}),
+        ("random", {}, "RandomSearch", {"search_options": {"allow_duplicates": True}}),
+    ],
+)
+def test_0_13_has_the_samplers_under_other_names(sampler: str, options: dict[str, Any], name: str, where: dict[str, Any]) -> None:
+    scheduler = made(sampler=sampler, sampler_options=options, mode="max")
+    assert type(scheduler).__name__ == name
+    assert scheduler.arguments.items() >= {"mode": "max", "metric": "objective", "points_to_evaluate": [], **where}.items()
+
+
+@pytest.mark.usefixtures("of_0_13")
+def test_0_13_halves_by_stopping_at_the_same_rungs() -> None:
+    scheduler = made(
+        sampler="tpe", pruner="hyperband", pruner_options={"first_rung_epochs": 2, "reduction_factor": 4, "brackets": 2}
+    )
+    assert type(scheduler).__name__ == "BOHB"
+    rungs = {"type": "stopping", "resource_attr": "epoch", "max_t": 10, "grace_period": 2, "reduction_factor": 4, "brackets": 2}
+    assert scheduler.arguments.items() >= rungs.items()
+
+
+@pytest.mark.usefixtures("of_0_13")
+def test_0_13_wraps_random_search_in_its_median_and_takes_a_list_as_points() -> None:
+    configurations = tuple({"x": index / 4} for index in range(4))
+    rule = made(sampler="fixed", configurations=configurations, pruner="median")
+    assert rule.arguments["resource_attr"] == "epoch"
+    (scheduler,) = rule.wrapped
+    assert len(scheduler.arguments["points_to_evaluate"]) == 4
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_before_0_16_the_rungs_are_given_to_what_the_baselines_inherit(monkeypatch: pytest.MonkeyPatch, sampler: str) -> None:
+    from syne_tune.optimizer import baselines
+    from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+
+    class Baseline(AsynchronousSuccessiveHalving):  # type: ignore[misc]
+        def __init__(self, config_space: Any, metric: str, time_attr: str, max_t: int) -> None:
+            raise AssertionError("it hands no rungs on")
+
+    options = {"pruner": "hyperband", "pruner_options": {"first_rung_epochs": 1, "reduction_factor": 3, "brackets": 2}}
+    now = made(sampler=sampler, **options)
+    monkeypatch.setattr(baselines, offers.HALVING_CLASSES[sampler], Baseline)
+    before = made(sampler=sampler, **options)
+    assert type(before) is AsynchronousSuccessiveHalving
+    rungs = [[[rung for rung, _ in bracket.rungs] for bracket in scheduler.brackets] for scheduler in (now, before)]
+    assert rungs[0] == rungs[1] != []
+    assert before.searcher.searcher_cls is now.searcher.searcher_cls
+
+
+def test_before_0_15_the_median_calls_its_time_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    from syne_tune.optimizer.schedulers import median_stopping_rule
+
+    class Rule(Recorded):
+        def __init__(self, scheduler: Any, resource_attr: str, **arguments: Any) -> None:
+            super().__init__(scheduler, resource_attr=resource_attr, **arguments)
+
+    monkeypatch.setattr(median_stopping_rule, "MedianStoppingRule", Rule)
+    assert made(pruner="median").arguments["resource_attr"] == "epoch"
+
+
+@pytest.mark.parametrize(
+    ("about", "here", "words"),
+    [
+        (
+            {"sampler_options": {"num_candidates": 5}},
+            "0.14.2",
+            "an option of sampler 'tpe' under pruner 'asha' needs",
+        ),
+        ({"sampler_options": {"num_candidates": 5}}, "0.15.0", None),
+        ({"retries": 1}, "0.13.0", "a retry under pruner 'asha' needs Syne Tune 0.14"),
+        ({"retries": 1}, "0.14.0", None),
+    ],
+)
+def test_what_earlier_releases_cannot_do_under_halving_is_refused(
+    monkeypatch: pytest.MonkeyPatch, about: dict[str, Any], here: str, words: str | None
+) -> None:
+    monkeypatch.setattr(strategies, "installed_version", lambda package: here)
+    refusal = offers.refusal(toy_spec("syne-tune", space=SPACE, sampler="tpe", pruner="asha", **about))
+    assert refusal == words or (words is not None and refusal is not None and refusal.startswith(words))
