@@ -86,7 +86,7 @@ CAPABILITIES = Capabilities(
         "a searcher learns a trial's best epoch (default: its last report)",
     ),
     notes=(
-        "one Ray instance per run, on loopback, with a random token",
+        "one Ray instance per run, on loopback, with a random token (from 2.52 on)",
         "one CPU token per slot, whatever workers.cpus says: the threads of a trial are set by core",
     ),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tuneoff.base.commands import install_command
 from tuneoff.base.identity import is_finite
+from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.base.targets import unknown_option
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.errors import ExperimentError
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.05  # Syne Tune's default is 5 s: no trial of shorter epochs would ever be stopped in time
 POLL_OPTION = "poll_seconds"
 
+_IMPORTED_BY_0_14 = ("botorch", "huggingface_hub")
 _BASELINES = "syne_tune.optimizer.baselines"
 DRAWN_AT_RANDOM = ("random", "default", *LISTED)  # a list is Syne Tune's random search, given points to evaluate
 CLASSES = {
@@ -53,7 +56,10 @@ CAPABILITIES = Capabilities(
     install="tuneoff[syne-tune]",
     platforms=("local",),
     samplers={
-        "random": Offer(implementation=f"{_BASELINES}.RandomSearch"),
+        "random": Offer(
+            implementation=f"{_BASELINES}.RandomSearch",
+            note="0.13 would begin at the middle of the space, and draw nothing twice: both are off",
+        ),
         "grid": Offer(implementation=f"{_BASELINES}.RandomSearch", note="Syne Tune has none: core's list, as points to evaluate"),
         "fixed": Offer(implementation=f"{_BASELINES}.RandomSearch", note="the given list, as points to evaluate"),
         "default": Offer(
@@ -64,12 +70,11 @@ CAPABILITIES = Capabilities(
         "tpe": Offer(
             implementation=f"{_BASELINES}.TPE",
             options=SAMPLER_OPTIONS["tpe"],
-            note="the kernel density estimator of BOHB, on a linear scale also for logarithmic dimensions; with d dimensions it "
-            "draws at random up to (d + 1) / 0.15 trials, unless num_min_data_points is lowered to d + 1",
+            needs=("statsmodels",),
+            note="the kernel density estimator of BOHB (KDE in 0.13), on a linear scale also for logarithmic dimensions; with d "
+            "dimensions it draws at random up to (d + 1) / 0.15 trials, unless num_min_data_points is lowered to d + 1",
         ),
-        "bore": Offer(
-            implementation=f"{_BASELINES}.BORE", needs=("xgboost",), install="xgboost", note="random for its first 6 trials"
-        ),
+        "bore": Offer(implementation=f"{_BASELINES}.BORE", needs=("sklearn", "xgboost"), note="random for its first 6 trials"),
         "rea": Offer(
             implementation=f"{_BASELINES}.REA",
             options=SAMPLER_OPTIONS["rea"],
@@ -100,7 +105,8 @@ CAPABILITIES = Capabilities(
         "asha": Offer(
             implementation=f"{_BASELINES}.ASHA",
             note="the stopping type only; max_t is one epoch more than the budget, else every full-length trial is killed too; "
-            "stops where more than 1/reduction_factor of those at the rung are better; the first always goes on",
+            "stops where more than 1/reduction_factor of those at the rung are better (0.13: where it is worse than their "
+            "1/reduction_factor quantile); the first always goes on",
         ),
         "hyperband": Offer(
             implementation=f"{_BASELINES}.ASHA", note="asynchronous: ASHA with brackets, drawn at random by their number of rungs"
@@ -120,7 +126,8 @@ CAPABILITIES = Capabilities(
     ),
     notes=(
         "one process per trial, as LocalBackend has it",
-        "a stopped trial trains on until a poll sees its report, and is then ended by SIGKILL",
+        "a stopped trial trains on until a poll sees its report, and is then ended by SIGKILL, with its children (before 0.16 "
+        "Syne Tune itself leaves them)",
         "samplers draw from numpy's global generator, so it is seeded too: random_seed alone does not repeat a run",
         "a retry is a new trial for Syne Tune, with the same configuration",
     ),
@@ -130,6 +137,9 @@ CAPABILITIES = Capabilities(
 def refusal(spec: RunSpec) -> str | None:
     """Return why a combination or an option cannot be served, or None."""
     sampler, pruner = spec.experiment.sampler, spec.experiment.pruner
+    version = installed_version(CAPABILITIES.package) or ""
+    if release(version)[:2] == (0, 14) and (missing := missing_modules(_IMPORTED_BY_0_14)):
+        return f"Syne Tune {version} imports {', '.join(missing)} for any scheduler; run: {install_command(*_IMPORTED_BY_0_14)}"
     if pruner.name == "median" and sampler.name not in DRAWN_AT_RANDOM:
         return (
             f"Syne Tune's MedianStoppingRule tells a searcher of no completed trial, so it cannot wrap sampler {sampler.name!r}; "
