@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_a_sampler_of_a_later_release_is_skipped_by_the_plan() -> None:
     offers = {"own": Offer(minimum_version="999"), "random": Offer(minimum_version="5"), "tpe": Offer()}
 
     class Later(Rich):
-        capabilities: Capabilities = replace(Rich.capabilities, samplers=offers)
+        capabilities: ClassVar[Capabilities] = replace(Rich.capabilities, samplers=offers)
 
     reasons = [SkipCheck().reason(make_spec("rich", sampler=Strategy(name=name)), Later) for name in offers]
     assert reasons[1:] == [None, None]

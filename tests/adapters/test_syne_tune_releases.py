@@ -23,7 +23,7 @@ class Recorded:
         self.wrapped, self.arguments = wrapped, arguments
 
 
-def made(**about: Any) -> Any:
+def scheduler_of(**about: Any) -> Any:
     spec = toy_spec("syne-tune", space=SPACE, epochs=9, **about)
     return make_scheduler(spec, translation_of(spec))
 
@@ -52,14 +52,14 @@ def of_0_13(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_0_13_has_the_samplers_under_other_names(sampler: str, options: dict[str, Any], name: str, where: dict[str, Any]) -> None:
-    scheduler = made(sampler=sampler, sampler_options=options, mode="max")
+    scheduler = scheduler_of(sampler=sampler, sampler_options=options, mode="max")
     assert type(scheduler).__name__ == name
     assert scheduler.arguments.items() >= {"mode": "max", "metric": "objective", "points_to_evaluate": [], **where}.items()
 
 
 @pytest.mark.usefixtures("of_0_13")
 def test_0_13_halves_by_stopping_at_the_same_rungs() -> None:
-    scheduler = made(
+    scheduler = scheduler_of(
         sampler="tpe", pruner="hyperband", pruner_options={"first_rung_epochs": 2, "reduction_factor": 4, "brackets": 2}
     )
     assert type(scheduler).__name__ == "BOHB"
@@ -70,7 +70,7 @@ def test_0_13_halves_by_stopping_at_the_same_rungs() -> None:
 @pytest.mark.usefixtures("of_0_13")
 def test_0_13_wraps_random_search_in_its_median_and_takes_a_list_as_points() -> None:
     configurations = tuple({"x": index / 4} for index in range(4))
-    rule = made(sampler="fixed", configurations=configurations, pruner="median")
+    rule = scheduler_of(sampler="fixed", configurations=configurations, pruner="median")
     assert rule.arguments["resource_attr"] == "epoch"
     (scheduler,) = rule.wrapped
     assert len(scheduler.arguments["points_to_evaluate"]) == 4
@@ -86,9 +86,9 @@ def test_before_0_16_the_rungs_are_given_to_what_the_baselines_inherit(monkeypat
             raise AssertionError("it hands no rungs on")
 
     options = {"pruner": "hyperband", "pruner_options": {"first_rung_epochs": 1, "reduction_factor": 3, "brackets": 2}}
-    now = made(sampler=sampler, **options)
+    now = scheduler_of(sampler=sampler, **options)
     monkeypatch.setattr(baselines, offers.HALVING_CLASSES[sampler], Baseline)
-    before = made(sampler=sampler, **options)
+    before = scheduler_of(sampler=sampler, **options)
     assert type(before) is AsynchronousSuccessiveHalving
     rungs = [[[rung for rung, _ in bracket.rungs] for bracket in scheduler.brackets] for scheduler in (now, before)]
     assert rungs[0] == rungs[1] != []
@@ -103,7 +103,7 @@ def test_before_0_15_the_median_calls_its_time_another_name(monkeypatch: pytest.
             super().__init__(scheduler, resource_attr=resource_attr, **arguments)
 
     monkeypatch.setattr(median_stopping_rule, "MedianStoppingRule", Rule)
-    assert made(pruner="median").arguments["resource_attr"] == "epoch"
+    assert scheduler_of(pruner="median").arguments["resource_attr"] == "epoch"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
     """
 
     def __init__(self, context: RunContext, dispatch: Dispatch, inner: Any, translation: Translation) -> None:
-        super().__init__(**({"config_space": {}} if NUMBERED else {"random_seed": context.spec.sampler_seed}))
+        arguments: dict[str, Any] = {"config_space": {}} if NUMBERED else {"random_seed": context.spec.sampler_seed}
+        super().__init__(**arguments)
         experiment = context.spec.experiment
         self._context, self._dispatch, self._inner, self._translation = context, dispatch, inner, translation
         listed = len(translation.configurations) if isinstance(translation, ListTranslation) else experiment.budget.trials

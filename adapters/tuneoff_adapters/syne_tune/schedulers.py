@@ -42,9 +42,9 @@ def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslatio
     }
     if pruner.name in HALVING_PRUNERS:
         halving = getattr(baselines, HALVING_CLASSES[sampler.name])
-        given = {"points_to_evaluate": points, **sampler.options}
+        of_sampler = {"points_to_evaluate": points, **sampler.options}
         if "brackets" not in inspect.signature(halving).parameters:  # before 0.16: it hands no rungs on, 0.14's no points
-            given = {"searcher": HALVING_SEARCHERS.get(sampler.name, "random_search"), "searcher_kwargs": given}
+            of_sampler = {"searcher": HALVING_SEARCHERS.get(sampler.name, "random_search"), "searcher_kwargs": of_sampler}
             halving = halving.__base__
         return halving(
             metric=OBJECTIVE,
@@ -53,7 +53,7 @@ def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslatio
             grace_period=pruner.options.get("first_rung_epochs", 1),
             reduction_factor=pruner.options.get("reduction_factor", 3),
             brackets=pruner.options.get("brackets", 3) if pruner.name == "hyperband" else 1,
-            **given,
+            **of_sampler,
             **arguments,
         )
     name = CLASSES[sampler.name]
