@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import inspect
 import logging
 import os
 import warnings
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 4096
 Stale = Callable[[Study, FrozenTrial], None]
+_ON_STALE = next(name for name in inspect.signature(RDBStorage).parameters if name.endswith("_trial_callback"))  # 4.9: new name
 _SQLITE_SECONDS = 60  # that a writer waits for another one; after the driver's 5 s it would fail
 
 
@@ -129,7 +131,8 @@ def open_storage(plan: StudyPlan, operations: Operations | None = None, stale: S
     import sqlalchemy
 
     waiting = {"connect_args": {"timeout": _SQLITE_SECONDS}} if url.startswith("sqlite") else {}
-    database = RDBStorage(url, waiting, heartbeat_interval=storage.heartbeat_seconds, heartbeat_stale_trial_callback=stale)
+    on_stale: dict[str, Any] = {_ON_STALE: stale}
+    database = RDBStorage(url, waiting, heartbeat_interval=storage.heartbeat_seconds, **on_stale)
     for event in ("before_cursor_execute", "commit", "rollback"):
         sqlalchemy.event.listen(database.engine, event, counter.add)
     return database
