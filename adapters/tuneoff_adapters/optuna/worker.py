@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from optuna import exceptions
+from optuna import TrialPruned, exceptions
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial
 
@@ -149,7 +149,7 @@ class _Asker:
             return outcome.value
         if outcome.state == "pruned":
             self._write_state(WorkerStage.PRUNED)
-            raise exceptions.TrialPruned
+            raise TrialPruned
         self._write_state(WorkerStage.FAILED)
         self._budget_over = outcome.state in ("refused", "cancelled")
         raise TrialFailedError(outcome.cause or outcome.state)
