@@ -60,9 +60,17 @@ def detectable_lines(plan: Plan, measured: Mapping[str, Sequence[Spread]] | None
     rules = frozen(plan.analysis)
     alpha = rules.alpha(pairs)
     family = f"for each of {', '.join(rules.questions)}; family of {max(rules.family_size, pairs)}"
-    lines = [f"{LABEL}{_by_deviation(rules.seeds, alpha)} ({family})"]
+    n, can_find = rules.seeds, rules.seeds >= max(FEWEST_SEEDS, least_n(alpha))
+    if n < FEWEST_SEEDS:
+        text = f"with {counted(n, 'seed')} there is no verdict: below {FEWEST_SEEDS} a report only describes"
+    elif not can_find:
+        text = f"with {n} seeds nothing can be found: a verdict needs at least {least_n(alpha)}"
+    else:
+        effect = f"{detectable(n, alpha, POWER):.1f} standard deviations of the paired difference"
+        text = f"with {n} seeds a difference of {effect} would be found in {100 * POWER:.0f} % of the cases"
+    lines = [f"{LABEL}{text} ({family})"]
     lines += _across(plan, rules.seeds, alpha)
-    if measured is not None and _can_find(rules.seeds, alpha):
+    if measured is not None and can_find:
         lines += [
             f"  {name} ({metric}): {_by_unit(measured.get(metric, ()), rules.seeds, alpha, source)}"
             for name, metric in rules.questions.items()
@@ -80,18 +88,6 @@ def _across(plan: Plan, seeds: int, alpha: float) -> list[str]:
     can = least_p(streams) <= alpha
     how = "a difference that has one sign in all of them would be found" if can else "no difference can be found, however large"
     return [f"  across its {counted(len(digests), 'task')}, {counted(streams, 'sampler stream')}: {how}"]
-
-
-def _by_deviation(n: int, alpha: float) -> str:
-    if n < FEWEST_SEEDS:
-        return f"with {counted(n, 'seed')} there is no verdict: below {FEWEST_SEEDS} a report only describes"
-    if not _can_find(n, alpha):
-        return f"with {n} seeds nothing can be found: a verdict needs at least {least_n(alpha)}"
-    effect = detectable(n, alpha, POWER)
-    return (
-        f"with {n} seeds a difference of {effect:.1f} standard deviations of the paired difference would be found in "
-        f"{100 * POWER:.0f} % of the cases"
-    )
 
 
 def _by_unit(measured: Sequence[Spread], n: int, alpha: float, source: str) -> str:
@@ -119,10 +115,6 @@ def _seeds(measured: Sequence[Spread]) -> str:
     return counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
 
 
-def _can_find(n: int, alpha: float) -> bool:
-    return n >= max(FEWEST_SEEDS, least_n(alpha))
-
-
 def _spread(verdict: Verdict) -> Spread | None:
     rows = [
         (row.one, row.other, row.difference)
@@ -132,19 +124,9 @@ def _spread(verdict: Verdict) -> Spread | None:
     if len(rows) < FEWEST_FOR_SPREAD:
         return None
     ones, others, differences = zip(*rows, strict=True)
-    return Spread(
-        question=verdict.question,
-        deviation=statistics.stdev(differences),
-        correlation=_correlation(ones, others, verdict.question),
-        n=len(rows),
-    )
-
-
-def _correlation(ones: Sequence[float], others: Sequence[float], question: Question) -> float | None:
-    if question.scale == "ratio":
-        if min(*ones, *others) <= 0:  # equal zeros are no difference, and have no logarithm
-            return None
-        ones, others = [math.log(value) for value in ones], [math.log(other) for other in others]
-    if len(set(ones)) == 1 or len(set(others)) == 1:
-        return None
-    return statistics.correlation(ones, others)
+    correlation = None
+    is_ratio = verdict.question.scale == "ratio"
+    if min(len(set(ones)), len(set(others))) > 1 and not (is_ratio and min(*ones, *others) <= 0):  # equal zeros have no logarithm
+        sides = [[math.log(value) for value in side] if is_ratio else side for side in (ones, others)]
+        correlation = statistics.correlation(*sides)
+    return Spread(question=verdict.question, deviation=statistics.stdev(differences), correlation=correlation, n=len(rows))

@@ -18,7 +18,7 @@ from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
-from tuneoff.judge.metrics import better, billed_share, billing_step, bounds, default_unit, grid_step
+from tuneoff.judge.metrics import better, billed_share, bounds, default_unit, grid_step
 from tuneoff.judge.results import Results, Run, Scope, Value, run_of, value
 from tuneoff.judge.stats.location import Interval, median, middle, wilson
 from tuneoff.record.flag_meanings import EXCLUDING
@@ -129,7 +129,12 @@ class Group:
         lowest, highest = bounds(metric, self.spec.experiment.objective.metric)
         if not all(lowest <= number <= highest for number in numbers if math.isfinite(number)):
             lowest, highest = -math.inf, math.inf
-        step = self.grid_step if metric == "quality.test" else billing_step(self.runs, metric, self.prices)
+        step = self.grid_step
+        if metric != "quality.test":  # the largest step in USD between two costs; 0 where no time is rounded up
+            costs = [
+                (run, cost.value) for run in self.runs if (cost := run.metric(metric)) is not None and cost.value is not None
+            ]
+            step = max((cost * billed_share(run, metric, self.prices) for run, cost in costs), default=0.0)
         interval = median(numbers, self.confidence, grid_step=step)
         low = interval.low if interval.n == 1 else min(interval.estimate, max(interval.low, lowest))
         is_open = interval.n == 1 or math.isinf(interval.high)
@@ -251,7 +256,16 @@ def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
     for run in results.planned:
         key = run.spec.scope_key()
         if key not in scopes:
-            scopes[key] = _scope(run.spec, {scope.text for scope in scopes.values()})
+            experiment = run.spec.experiment
+            variant = variant_text({name: value for name, value in experiment.variant.items() if name != TASK})
+            task = named if isinstance(named := experiment.variant.get(TASK), str) else ""
+            plain = text = " ".join(part for part in (strategy_text(experiment), variant, task) if part)
+            number = 1
+            while text in {scope.text for scope in scopes.values()}:  # options that are in no variant text
+                number += 1
+                text = f"{plain} ({number})"
+            sampler, pruner = experiment.sampler.name, experiment.pruner.name
+            scopes[key] = Scope(sampler=sampler, pruner=pruner, variant=variant, task=task, text=text)
         scope_of[run.run_id] = scopes[key]
         planned.setdefault(scopes[key], {}).setdefault(run.label, []).append(run)
     groups = []
@@ -318,19 +332,6 @@ def log_billing_step(groups: Iterable[Group], metric: str) -> float:
     """Return twice what half a step less is on the logarithm of the shortest run's cost, where it is the greatest."""
     share = max((billed_share(run, metric, group.prices) for group in groups for run in group.runs), default=0.0)
     return -2 * math.log1p(-share / 2)
-
-
-def _scope(spec: RunSpec, taken: set[str]) -> Scope:
-    experiment = spec.experiment
-    variant = variant_text({key: value for key, value in experiment.variant.items() if key != TASK})
-    named = experiment.variant.get(TASK)
-    task = named if isinstance(named, str) else ""
-    plain = " ".join(part for part in (strategy_text(experiment), variant, task) if part)
-    text, number = plain, 1
-    while text in taken:  # options that are in no variant text
-        number += 1
-        text = f"{plain} ({number})"
-    return Scope(sampler=experiment.sampler.name, pruner=experiment.pruner.name, variant=variant, task=task, text=text)
 
 
 def _entry(spec: RunSpec) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
 from tuneoff.base.files import read_json
@@ -50,13 +49,6 @@ def grid_step(test_result: Path | None) -> float:
     except (OSError, ValueError, TypeError, LookupError):
         return 0.0
     return 1 / size if size > 0 else 0.0
-
-
-def billing_step(runs: Iterable[Run], metric: str, prices: Prices | None) -> float:
-    """Return the greatest step in USD between two costs that runs of a group can have; 0 where no time is rounded up."""
-    costs = ((run, run.metric(metric)) for run in runs)
-    steps = (cost.value * billed_share(run, metric, prices) for run, cost in costs if cost is not None and cost.value is not None)
-    return max(steps, default=0.0)
 
 
 def billed_share(run: Run, metric: str, prices: Prices | None) -> float:

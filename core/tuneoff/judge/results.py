@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -275,11 +274,3 @@ def is_disturbed(run: Run) -> bool | None:
         return True
     share = record.metrics.get(SHARE)
     return None if share is None or share.value is None else False
-
-
-def why_unknown(runs: Iterable[Run]) -> str:
-    """Return why it is unknown of most such runs whether other programs disturbed them."""
-    records = {run.record.execution_id: run.record for run in runs if is_disturbed(run) is None and run.record is not None}
-    shares = [record.metrics.get(SHARE) for record in records.values()]
-    reasons = Counter((share.reason_if_null if share is not None else None) or "no sample tells" for share in shares)
-    return reasons.most_common(1)[0][0]

@@ -19,9 +19,9 @@ from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.groups import Group, by_scope
-from tuneoff.judge.results import POOL, Run, Scope, disturbance, why_unknown
+from tuneoff.judge.results import POOL, Run, Scope, disturbance
 from tuneoff.measure.incumbent import NO_TEST
-from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
+from tuneoff.measure.use import DISTURBED, LARGEST_SHARE, SHARE
 from tuneoff.record.flag_meanings import MACHINE, WRONG_RESULT
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import FAILED
@@ -175,8 +175,10 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
     if disturbances.unknown:
         runs = [run for run in tried if run.execution_id in disturbances.unknown]
         is_short = not disturbances.disturbed
-        why = why_unknown(tried)
-        yield _warning("disturbance_unknown", runs, is_short=is_short, count=len(disturbances.unknown), why=why, **of)
+        shares = {run.execution_id: run.metric(SHARE) for run in runs}  # by execution: several runs may have the same
+        why = Counter((share.reason_if_null if share is not None else None) or "no sample tells" for share in shares.values())
+        reason, count = why.most_common(1)[0][0], len(disturbances.unknown)
+        yield _warning("disturbance_unknown", runs, is_short=is_short, count=count, why=reason, **of)
     for flag, meaning in {**WRONG_RESULT, WITHOUT_MODEL: ""}.items():
         if who := _flagged(distinct, names, flag):
             runs = [run for _, run in every if flag in run.flags]

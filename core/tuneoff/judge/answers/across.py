@@ -190,23 +190,39 @@ class TaskComparison:
         if any(is_modelled(groups[task], others[task], self.question.metric) for task in tasks):
             weights = weights_of(*(by_task[task] for by_task in (groups, others) for task in tasks))
             for ratio in (weights.low, weights.high):
-                again, _, reason = self._rows(groups, others, tasks, weighted(ratio))
-                if reason or len(again) < len(rows):
+                reweighted, _, reason = self._rows(groups, others, tasks, weighted(ratio))
+                if reason or len(reweighted) < len(rows):
                     return replace(bare, reason=f"modelled: {UNKNOWN}")
-                rows_by_weight.append(again)
+                rows_by_weight.append(reweighted)
         mean = self._flipped(rows_by_weight, error / family, scale)
+        without_disturbed = ""
+        kept = [index for index, row in enumerate(rows) if all(is_disturbed(run) is False for run in row.runs)]
+        if mean.p * family <= error and len(kept) < len(rows):
+            # Does the claim hold by the undisturbed pairs, at the smallest error that so many units allow?
+            rest = [[weighted_rows[index] for index in kept] for weighted_rows in rows_by_weight]
+            without_disturbed, units = UNCHECKED, len({row.stream for row in rest[0]})
+            if units >= FEWEST_UNDISTURBED:
+                alpha = max(error / family, least_p(units))
+                again = self._flipped(rest, alpha, scale)
+                holds = again.p <= alpha and again.interval.estimate * mean.interval.estimate > 0
+                without_disturbed = HOLDS if holds else FAILS
+
+        # In how many tasks is the mean of the differences for the one, and in how many for the other?
+        sums: dict[str, float] = {}
+        for row in rows:
+            both = sums.get(row.task, 0.0), row.difference
+            sums[row.task] = 0.0 if both[0] == -both[1] else sum(both)
+        below, above = sum(total < 0 for total in sums.values()), sum(total > 0 for total in sums.values())
         return replace(
             bare,
             tasks=tuple(dict.fromkeys(row.task for row in rows)),
             disturbance=disturbance(run for row in rows for run in row.runs),
             weights=weights,
             is_estimated=any(value(run, self.question.metric).kind == "estimated" for row in rows for run in row.runs),
-            without_disturbed=self._without_disturbed(rows_by_weight, mean, error / family, scale)
-            if mean.p * family <= error
-            else "",
+            without_disturbed=without_disturbed,
             mean=mean.interval,
             p=min(1.0, mean.p * family),
-            ahead=_ahead(rows, self.better),
+            ahead=(below, above) if self.better == "min" else (above, below),
             failures=(sum(row.runs[0].has_failed for row in rows), sum(row.runs[1].has_failed for row in rows)),
         )
 
@@ -249,21 +265,6 @@ class TaskComparison:
             ]
         return rows, scale, None
 
-    def _without_disturbed(
-        self, rows_by_weight: Sequence[Sequence[_TaskDifference]], claimed: SignFlip, alpha: float, scale: float
-    ) -> str:
-        """Say whether a claim holds by the pairs that nobody disturbed, at the least error that so many units allow."""
-        kept = [index for index, row in enumerate(rows_by_weight[0]) if all(is_disturbed(run) is False for run in row.runs)]
-        if len(kept) == len(rows_by_weight[0]):
-            return ""
-        rest = [[rows[index] for index in kept] for rows in rows_by_weight]
-        units = len({row.stream for row in rest[0]})
-        if units < FEWEST_UNDISTURBED:
-            return UNCHECKED
-        error = max(alpha, least_p(units))
-        again = self._flipped(rest, error, scale)
-        return HOLDS if again.p <= error and again.interval.estimate * claimed.interval.estimate > 0 else FAILS
-
     def _flipped(self, rows_by_weight: Sequence[Sequence[_TaskDifference]], alpha: float, scale: float) -> SignFlip:
         """Return the test of the first rows; what they are under other weights of a model only widens it."""
         counts = Counter(row.task for row in rows_by_weight[0])
@@ -275,38 +276,24 @@ class TaskComparison:
         for rows in rows_by_weight:
             values = [row.difference for row in rows]
             test = sign_flip(values, weights, units, alpha, least=least, rounding_scale=scale, half_step=half)
-            tests.append(_by_ranks_too(test, values, alpha, scale))
+            if any(math.isinf(value) and value * test.interval.estimate < 0 for value in values):
+                # The one that is ahead failed where the other did not: in a mean a failure has an assumed size, which many small
+                # differences can outweigh. So it also has to hold with failures as worse than any value.
+                ranked = judge(values, margin=None, alpha=alpha, rounding_scale=scale)
+                p = max(test.p, ranked.p) if ranked.interval.estimate * test.interval.estimate > 0 else 1.0
+                wider = replace(
+                    test.interval,
+                    low=min(test.interval.low, ranked.interval.low),
+                    high=max(test.interval.high, ranked.interval.high),
+                    method=f"{test.interval.method}; {ranked.interval.method}",
+                )
+                test = SignFlip(interval=wider, p=p)
+            tests.append(test)
         intervals = [test.interval for test in tests]
         low, high = min(interval.low for interval in intervals), max(interval.high for interval in intervals)
         estimates = [interval.estimate for interval in intervals]
         p = max(test.p for test in tests) if min(estimates) * max(estimates) > 0 or len(tests) == 1 else 1.0
         return SignFlip(interval=replace(intervals[0], low=low, high=high), p=p)
-
-
-def _by_ranks_too(test: SignFlip, values: Sequence[float], alpha: float, scale: float) -> SignFlip:
-    """Return what also holds with failures as worse than any value, where the one that is ahead failed and the other did not.
-
-    In a mean a failure has a made-up size, which many small differences can outweigh.
-    """
-    ahead = test.interval.estimate
-    if not any(math.isinf(value) and value * ahead < 0 for value in values):
-        return test
-    ranked = judge(values, margin=None, alpha=alpha, rounding_scale=scale)
-    low, high = min(test.interval.low, ranked.interval.low), max(test.interval.high, ranked.interval.high)
-    p = max(test.p, ranked.p) if ranked.interval.estimate * ahead > 0 else 1.0
-    return SignFlip(
-        interval=replace(test.interval, low=low, high=high, method=f"{test.interval.method}; {ranked.interval.method}"), p=p
-    )
-
-
-def _ahead(rows: Sequence[_TaskDifference], better: str) -> tuple[int, int]:
-    """Return in how many tasks the mean of the differences is for the one, and in how many for the other."""
-    sums: dict[str, float] = {}
-    for row in rows:
-        both = sums.get(row.task, 0.0), row.difference
-        sums[row.task] = 0.0 if both[0] == -both[1] else sum(both)
-    below, above = sum(total < 0 for total in sums.values()), sum(total > 0 for total in sums.values())
-    return (below, above) if better == "min" else (above, below)
 
 
 def _regret(anchors: AnchorsPart) -> Measure:
@@ -397,24 +384,24 @@ def _claim(pairs: Sequence[OverTasks], question: Question, plan: Frozen) -> str:
     tested = [pair for pair in pairs if pair.p is not None]
     if not tested:
         return "no two frameworks to compare"
-    claims = [_sentence(pair, question) for pair in tested if (pair.p or 0.0) <= plan.error]
+    claims = []
+    for claimed in tested:
+        if (claimed.p or 0.0) > plan.error:
+            continue
+        is_first = claimed.mean is not None and (claimed.mean.estimate < 0) == (question.better == "min")
+        first, second = (claimed.one, claimed.other) if is_first else (claimed.other, claimed.one)
+        size = size_text(claimed.mean, question, is_first=is_first) if not any(claimed.failures) else ""
+        wins = claimed.ahead[0 if is_first else 1]
+        where = f"on average, and in {wins} of {counted(len(claimed.tasks), 'task')}"
+        model = estimated(claimed) if claimed.is_estimated else ""
+        p = f"p {figure(claimed.p or 0.0)}, sign flips"
+        notes = filter(None, (p, model, *failed_runs(claimed), claimed.disturbance.text, claimed.without_disturbed))
+        claims.append(f"{first} is ahead of {second}{size} {where} ({', '.join(notes)})")
     if claims:
         return "; ".join(claims)
     least = min(tested, key=lambda pair: pair.p or 0.0)
     difference = difference_text(least.mean if not any(least.failures) else None, question)
     return f"no pair is shown to differ (smallest p {figure(least.p or 0.0)}: {least.one} against {least.other} {difference})"
-
-
-def _sentence(pair: OverTasks, question: Question) -> str:
-    """Return who is ahead, by how much, in how many of the tasks, and how sure that is."""
-    is_first = pair.mean is not None and (pair.mean.estimate < 0) == (question.better == "min")
-    first, second = (pair.one, pair.other) if is_first else (pair.other, pair.one)
-    size = size_text(pair.mean, question, is_first=is_first) if not any(pair.failures) else ""
-    wins = pair.ahead[0 if is_first else 1]
-    where = f"on average, and in {wins} of {counted(len(pair.tasks), 'task')}"
-    model = estimated(pair) if pair.is_estimated else ""
-    notes = [f"p {figure(pair.p or 0.0)}, sign flips", model, *failed_runs(pair), pair.disturbance.text, pair.without_disturbed]
-    return f"{first} is ahead of {second}{size} {where} ({', '.join(note for note in notes if note)})"
 
 
 def _differs(control: OverTasks, plan: Frozen) -> bool:

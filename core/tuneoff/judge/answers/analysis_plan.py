@@ -57,7 +57,20 @@ class Frozen:
         objective = experiment.objective
         questions = []
         for name, metric in self.questions.items():
-            margin, text = self._margin(metric, experiment)
+            percent = self.margin_percent
+            margin: float | None = None
+            if is_of_objective(metric, objective.metric):
+                of_quality = quality_margin(self.stated, experiment.workload)
+                margin, source = of_quality.value, of_quality.source
+                text = source if margin is None else f"{margin:g} ({source})"
+            elif percent <= 0:
+                text = f"{NO_MARGIN}: analysis.margin_percent is 0"
+            elif scale(metric) == "ratio":
+                margin, text = math.log1p(percent / 100), f"{percent:g} %"
+            elif is_share(metric):
+                margin, text = percent, f"{percent:g} percentage points"
+            else:
+                text = f"{NO_MARGIN}: {metric} has no unit of which {percent:g} % would say anything"
             question = Question(
                 name=name,
                 metric=metric,
@@ -69,19 +82,6 @@ class Frozen:
             )
             questions.append(question)
         return tuple(questions)
-
-    def _margin(self, metric: str, experiment: ExperimentSpec) -> tuple[float | None, str]:
-        if is_of_objective(metric, experiment.objective.metric):
-            margin = quality_margin(self.stated, experiment.workload)
-            return margin.value, margin.source if margin.value is None else f"{margin.value:g} ({margin.source})"
-        percent = self.margin_percent
-        if percent <= 0:
-            return None, f"{NO_MARGIN}: analysis.margin_percent is 0"
-        if scale(metric) == "ratio":
-            return math.log1p(percent / 100), f"{percent:g} %"
-        if is_share(metric):
-            return percent, f"{percent:g} percentage points"
-        return None, f"{NO_MARGIN}: {metric} has no unit of which {percent:g} % would say anything"
 
 
 def frozen(analysis: Mapping[str, Any]) -> Frozen:

@@ -5,7 +5,7 @@ A curve is a right-continuous step function: from a step on its value holds. Dra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -60,7 +60,27 @@ class Curve:
 
 def curves(results: Results) -> list[Curve]:
     """Return the curve of every run that ended, by scope, adapter and seed; of a run that failed as far as it came."""
-    return [curve for group in grouped(results) if group.same_as is None for curve in _curves(group)]
+    run_curves = []
+    runs = [(run, of.spec.experiment.objective, of) for of in grouped(results) if of.same_as is None for run in of.runs]
+    for run, objective, group in runs:
+        record = run.record
+        if record is None or not run.has_ended:
+            continue
+        energy, cost = _Amount(record, "energy", 1 / KWH), _Amount(record, "cost", 1.0)
+        steps = tuple(
+            Step(
+                trials=incumbent.trials,
+                seconds=incumbent.seconds,
+                job_seconds=incumbent.at_ns / 1e9,
+                kwh=energy.at(incumbent.at_ns),
+                usd=cost.at(incumbent.at_ns),
+                value=incumbent.value,
+            )
+            for incumbent in incumbents(record, objective)
+        )
+        ends = _ends(record, energy, cost)
+        run_curves.append(Curve(group=group, record=record, steps=steps, ends=ends, reasons=_reasons(record, steps, ends)))
+    return run_curves
 
 
 class _Amount:
@@ -86,28 +106,6 @@ class _Amount:
             if start <= moment <= end:
                 return after if end == start else before + (after - before) * (moment - start) / (end - start)
         return None
-
-
-def _curves(group: Group) -> Iterator[Curve]:
-    objective = group.spec.experiment.objective
-    for run in group.runs:
-        record = run.record
-        if record is None or not run.has_ended:
-            continue
-        energy, cost = _Amount(record, "energy", 1 / KWH), _Amount(record, "cost", 1.0)
-        steps = tuple(
-            Step(
-                trials=incumbent.trials,
-                seconds=incumbent.seconds,
-                job_seconds=incumbent.at_ns / 1e9,
-                kwh=energy.at(incumbent.at_ns),
-                usd=cost.at(incumbent.at_ns),
-                value=incumbent.value,
-            )
-            for incumbent in incumbents(record, objective)
-        )
-        ends = _ends(record, energy, cost)
-        yield Curve(group=group, record=record, steps=steps, ends=ends, reasons=_reasons(record, steps, ends))
 
 
 def _ends(record: RunRecord, energy: _Amount, cost: _Amount) -> dict[Clock, float]:

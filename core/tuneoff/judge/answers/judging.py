@@ -32,7 +32,6 @@ from tuneoff.measure.attribution.gpu import trained_on_gpu
 from tuneoff.measure.power.cpu_table import RATIO_LOW, WeightRange, weight_range
 from tuneoff.measure.spans import started_attempts
 from tuneoff.measure.use import busy_cpu
-from tuneoff.record.run_record import RunRecord
 
 FEWEST_SEEDS = 10  # paired; with fewer the intervals are shown, and nothing is claimed
 FEWEST_FOR_INTERVAL = 2
@@ -96,8 +95,15 @@ class PairComparison:
         outcome, why = self._guarded(self._outcome(judgement), self.pair.usable)
         weights = weights_of(self.group, self.other) if is_modelled(self.group, self.other, self.question.metric) else None
         sensitivities = tuple(self._sensitivities(outcome, weights))
-        if weights is not None:
-            outcome, why = self._over_weights(outcome, why, sensitivities, weights)
+        ends = [sensitivity for sensitivity in sensitivities if sensitivity.choice in ENDS]
+        if weights is not None and outcome is not Outcome.UNDECIDED and any(end.outcome is not outcome for end in ends):
+            why = f"modelled: {UNKNOWN}"  # a verdict on modelled energy has to hold at all plausible weights of the model
+            if all(end.outcome is not Outcome.NOT_JUDGED for end in ends):
+                ratios = dict(zip(ENDS, (weights.low, weights.high), strict=True))
+                at = "; ".join(f"{end.outcome.value} at {ratios[end.choice]:.3g}" for end in ends)
+                every = f"every weight (W per core over J per CPU second) of {weights.servers}"
+                why = f"modelled: it does not hold for {every}: {at}"
+            outcome = Outcome.UNDECIDED
         return replace(
             bare,
             outcome=outcome,
@@ -171,10 +177,30 @@ class PairComparison:
         rows = self.pair.usable
         successes = [row for row in rows if row.reason is None]
         sensitivities = [self._sensitivity(WITHOUT_FAILURES, successes)] if len(successes) < len(rows) else []
-        sensitivities += [self._sensitivity("median", rows, "median"), self._without_one(rows, outcome)]
+        sensitivities.append(self._sensitivity("median", rows, "median"))
+
+        # Each seed is left out in turn; one line names those without which the verdict would be another. At the smallest error
+        # that the remaining seeds allow, if they could show nothing at this one: else no verdict on the fewest would be robust.
+        alpha = max(self.alpha, 2.0 ** (2 - len(rows)))
+        judgements = judge_without_each(
+            _values(rows), margin=self.question.margin, alpha=alpha, grid_step=self._step, rounding_scale=self.pair.scale
+        )
+        tried = {}
+        for index, (row, judgement) in enumerate(zip(rows, judgements, strict=True)):
+            rest = [*rows[:index], *rows[index + 1 :]]
+            outcome_without = self._guarded(self._outcome(judgement), rest, fewest=FEWEST_SEEDS - 1)[0]
+            tried[row.seed] = Sensitivity(choice="without any one seed", outcome=outcome_without, interval=judgement.interval)
+        if changing := {seed: without for seed, without in tried.items() if without.outcome is not outcome}:
+            choice = f"without seed {' or '.join(map(str, changing))}"
+            sensitivities.append(replace(next(iter(changing.values())), choice=choice))
+        else:
+            intervals = {seed: without.interval for seed, without in tried.items()}
+            widths = {seed: math.inf if of is None else of.high - of.low for seed, of in intervals.items()}
+            sensitivities.append(tried[max(widths, key=widths.__getitem__)])
+
         both = (self.group, self.other)
         undisturbed = [row for row in rows if all(is_disturbed(group.by_seed[row.seed]) is False for group in both)]
-        if len(undisturbed) < len(rows):  # at the least error that so many pairs allow
+        if len(undisturbed) < len(rows):  # at the smallest error that so many pairs allow
             alpha = max(self.alpha, 2.0 ** (1 - len(undisturbed)))
             sensitivities.append(self._sensitivity(WITHOUT_DISTURBED, undisturbed, fewest=FEWEST_UNDISTURBED, alpha=alpha))
         if weights is not None:
@@ -201,45 +227,6 @@ class PairComparison:
         judgement = self._judge(values, estimator, alpha)
         outcome, _ = self._guarded(self._outcome(judgement), rows, fewest)
         return Sensitivity(choice=choice, outcome=outcome, interval=judgement.interval)
-
-    def _without_one(self, rows: Sequence[PairedDifference], outcome: Outcome) -> Sensitivity:
-        """Leave out each seed in turn; one line names those without which the verdict would be another.
-
-        Where the seeds that are left could show nothing at all at this error, the least one that they allow is taken: else no
-        verdict on the fewest seeds would be robust.
-        """
-        alpha = max(self.alpha, 2.0 ** (2 - len(rows)))
-        judgements = judge_without_each(
-            _values(rows), margin=self.question.margin, alpha=alpha, grid_step=self._step, rounding_scale=self.pair.scale
-        )
-        tried = {}
-        for index, (row, judgement) in enumerate(zip(rows, judgements, strict=True)):
-            rest = [*rows[:index], *rows[index + 1 :]]
-            outcome_without = self._guarded(self._outcome(judgement), rest, fewest=FEWEST_SEEDS - 1)[0]
-            tried[row.seed] = Sensitivity(choice="without any one seed", outcome=outcome_without, interval=judgement.interval)
-        changing = {seed: sensitivity for seed, sensitivity in tried.items() if sensitivity.outcome is not outcome}
-        if changing:
-            first = next(iter(changing.values()))
-            return replace(first, choice=f"without seed {' or '.join(map(str, changing))}")
-        return max(
-            tried.values(), key=lambda each: each.interval.high - each.interval.low if each.interval is not None else math.inf
-        )
-
-    def _over_weights(
-        self, outcome: Outcome, why: str, sensitivities: Sequence[Sensitivity], weights: WeightRange
-    ) -> tuple[Outcome, str]:
-        """Take back a verdict on modelled energy that does not hold over the plausible range of the model's weights."""
-        ends = [end for end in sensitivities if end.choice in ENDS]
-        if outcome is Outcome.UNDECIDED or all(end.outcome is outcome for end in ends):
-            return outcome, why
-        if any(end.outcome is Outcome.NOT_JUDGED for end in ends):
-            return Outcome.UNDECIDED, f"modelled: {UNKNOWN}"
-        ratios = dict(zip(ENDS, (weights.low, weights.high), strict=True))
-        at = "; ".join(f"{end.outcome.value} at {ratios[end.choice]:.3g}" for end in ends)
-        return (
-            Outcome.UNDECIDED,
-            f"modelled: it does not hold for every weight (W per core over J per CPU second) of {weights.servers}: {at}",
-        )
 
     def _reason(self, outcome: Outcome, interval: Interval) -> str:
         margin = self.question.margin_text.partition(" (")[0]  # where it is from is said with the question
@@ -386,30 +373,25 @@ def weighted(ratio: float) -> Callable[[Run, str], Value]:
         plain = value(run, metric)
         if plain.value is None or run.record is None:
             return plain
-        cpu, cores, count = _model_uses(run, run.record, metric)
+        cpu = cores = count = None  # CPU seconds and reserved core seconds that it rests on, and by what their sum is divided
+        if metric == "energy.trial":
+            used = [busy_cpu(attempt) for _, attempt in started_attempts(run.record)]
+            measured = [use for use in used if use is not None]
+            cpu = sum(cpu_ns for cpu_ns, _ in measured) / 1e9 if len(measured) == len(used) else None
+            cores = run.spec.experiment.workers.cpus * (sum(busy_ns for _, busy_ns in measured) / 1e9)
+            count = _metric(run, "trials.used")
+        elif metric in _PARTS:
+            part, divisor = _PARTS[metric]
+            cpu, cores = _metric(run, f"energy.cpu_seconds{part}"), _metric(run, "energy.reserved_core_seconds")
+            if part and cores is not None:  # they are reserved all the time
+                whole, length = _metric(run, "time.jct"), _metric(run, f"time.jct{part}")
+                cores = cores * length / whole if whole and length is not None else None
+            count = 1.0 if divisor is None else _metric(run, divisor)
         if trained_on_gpu(run.record) or cpu is None or cores is None or not count:
             return Value(seed=run.seed, value=None, reason=UNKNOWN)
         return Value(seed=run.seed, value=(cpu + ratio * cores) / count, kind=plain.kind)
 
     return measure
-
-
-def _model_uses(run: Run, record: RunRecord, metric: str) -> tuple[float | None, float | None, float | None]:
-    """Return the CPU seconds and reserved core seconds that a modelled metric rests on, and by what their sum is divided."""
-    if metric == "energy.trial":
-        used = [busy_cpu(attempt) for _, attempt in started_attempts(record)]
-        measured = [use for use in used if use is not None]
-        busy_seconds = sum(busy for _, busy in measured) / 1e9
-        cpu = sum(cpu for cpu, _ in measured) / 1e9 if len(measured) == len(used) else None
-        return cpu, run.spec.experiment.workers.cpus * busy_seconds, _metric(run, "trials.used")
-    if metric not in _PARTS:
-        return None, None, None
-    part, divisor = _PARTS[metric]
-    cores = _metric(run, "energy.reserved_core_seconds")
-    if part and cores is not None:  # they are reserved all the time
-        whole, length = _metric(run, "time.jct"), _metric(run, f"time.jct{part}")
-        cores = cores * length / whole if whole and length is not None else None
-    return _metric(run, f"energy.cpu_seconds{part}"), cores, 1.0 if divisor is None else _metric(run, divisor)
 
 
 def _metric(run: Run, name: str) -> float | None:

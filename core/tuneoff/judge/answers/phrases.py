@@ -240,28 +240,23 @@ def claims(answers: Answers) -> Iterator[Statement]:
     for question in answers.questions:
         is_estimated = any(group.estimate(question.metric).is_estimated for group in answers.groups)
         heading = f"{question_text(question)}{', estimated' if is_estimated else ''}"
-        yield from _of_question(heading, [verdict for verdict in verdicts if verdict.question.name == question.name])
+        of_scope: dict[Scope, list[Verdict]] = {}
+        for verdict in verdicts:
+            if verdict.question.name == question.name:
+                of_scope.setdefault(verdict.scope, []).append(verdict)
+        same = _common_reason([verdict for in_scope in of_scope.values() for verdict in in_scope])
+        if of_scope and same is not None:
+            yield Statement(question=heading, where="", text=f"no verdict: {same}.")
+        elif len(of_scope) > MOST_SCOPES:
+            yield from _counted(heading, of_scope)
+        else:
+            for scope, in_scope in of_scope.items():
+                where = f"{scope_text(scope)}, {counted_range((verdict.seeds for verdict in in_scope), 'seed')}"
+                yield from (Statement(question=heading, where=where, text=text) for text in _of_scope(question, in_scope))
 
 
 def _plain(text: str) -> Statement:
     return Statement(question="", where="", text=text)
-
-
-def _of_question(heading: str, verdicts: Sequence[Verdict]) -> Iterator[Statement]:
-    by_scope: dict[Scope, list[Verdict]] = {}
-    for verdict in verdicts:
-        by_scope.setdefault(verdict.scope, []).append(verdict)
-    if not by_scope:
-        return
-    same = _common_reason(verdicts)
-    if same is not None:
-        yield Statement(question=heading, where="", text=f"no verdict: {same}.")
-    elif len(by_scope) > MOST_SCOPES:
-        yield from _counted(heading, by_scope)
-    else:
-        for scope, in_scope in by_scope.items():
-            where = f"{scope_text(scope)}, {counted_range((verdict.seeds for verdict in in_scope), 'seed')}"
-            yield from (Statement(question=heading, where=where, text=text) for text in _of_scope(in_scope[0].question, in_scope))
 
 
 def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -86,10 +86,17 @@ def scaling_lines(curves: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterat
             texts = "; ".join(f"{names[label]} {limit.text}" for label, limit in curve.limits.items())
             yield f"Utilization is below {BUSY:g} %{condition}: {texts}."
         if curve.over == "trials" and curve.metric != RATE:
-            texts = "; ".join(
-                f"{names[label]} {_growth(curve, points)}" for label, points in curve.lines.items() if len(points) > 1
-            )
-            yield f"{FIGURES[curve.metric][0]}{condition and ','}{condition}: {texts}."
+            growths = []
+            for label, points in curve.lines.items():
+                if len(points) > 1 and curve.metric in (DRIVER, TREE):  # between the two largest numbers: without the start
+                    first, last = points[-2:]
+                    each = (last.value.estimate - first.value.estimate) / (last.x - first.x) * KILOBYTES
+                    growths.append(f"{names[label]} {two_digits(each)} kB per further trial")
+                elif len(points) > 1:
+                    ends = [(curve_amount(curve, point.value.estimate), f"{point.x:.0f}") for point in (points[0], points[-1])]
+                    (before, few), (after, many) = ends
+                    growths.append(f"{names[label]} {before} in a job of {few} trials and {after} in one of {many}")
+            yield f"{FIGURES[curve.metric][0]}{condition and ','}{condition}: {'; '.join(growths)}."
 
 
 def x_text(curve: ScalingCurve, point: Point) -> str:
@@ -105,16 +112,6 @@ def curve_amount(curve: ScalingCurve, value: float) -> str:
     if curve.metric == UTILIZATION and BUSY - 5 < value < 100:
         return f"{value:.1f} %"
     return f"{two_digits(value)} {FIGURES[curve.metric][1]}"
-
-
-def _growth(curve: ScalingCurve, points: Sequence[Point]) -> str:
-    """Return the memory of each trial between the two greatest numbers, where no start is in it; else the first and the last."""
-    first, last = points[-2 if curve.metric in (DRIVER, TREE) else 0], points[-1]
-    if curve.metric in (DRIVER, TREE):
-        each = (last.value.estimate - first.value.estimate) / (last.x - first.x) * KILOBYTES
-        return f"{two_digits(each)} kB per further trial"
-    before, after = (curve_amount(curve, point.value.estimate) for point in (first, last))
-    return f"{before} in a job of {first.x:.0f} trials and {after} in one of {last.x:.0f}"
 
 
 def _together(specs: Specs, key: Callable[[RunSpec], Hashable]) -> list[Specs]:

@@ -17,10 +17,21 @@ WHOLE = "time.jct"
 
 def deciding(answers: Answers, settings: Sequence[Setting]) -> Deciding | None:
     """Return what would decide the main setting; None where it is decided, or no number of seeds that is reasonable would."""
-    if not settings or settings[0].certainty not in (Certainty.DESCRIBED, Certainty.NOT_DECIDED):
-        return None
     results, seeds = answers.results, answers.results.plan.seeds
-    needed = _needed(answers, settings[0], len(seeds) - len(results.plan.added_seeds))
+    planned, needed = len(seeds) - len(results.plan.added_seeds), None
+    main = settings[0] if settings else None
+    if main is not None and main.certainty is Certainty.DESCRIBED:
+        needed = FEWEST_SEEDS if planned < FEWEST_SEEDS else None
+    elif main is not None and main.certainty is Certainty.NOT_DECIDED:
+        numbers = [
+            verdict.seeds_to_decide
+            for verdict in answers.verdicts
+            if not verdict.is_noise
+            and verdict.scope in main.scopes
+            and {verdict.one, verdict.other} <= set(main.chosen)
+            and verdict.question.metric.startswith("time.")
+        ]
+        needed = max((number for number in numbers if number is not None and planned < number <= MOST_SEEDS), default=None)
     if needed is None or not seeds or results.plan.is_of_bundle:
         return None
     totals = [
@@ -40,18 +51,3 @@ def more_seeds(plan: Plan, needed: int) -> list[str]:
     """Return as many seeds as are needed, those of a plan first, as `--seeds` takes them."""
     seeds = plan.seeds
     return [seeds_text([*seeds, *(seed for seed in range(needed + len(seeds)) if seed not in seeds)][:needed])]
-
-
-def _needed(answers: Answers, setting: Setting, planned: int) -> int | None:
-    if setting.certainty is Certainty.DESCRIBED:
-        return FEWEST_SEEDS if planned < FEWEST_SEEDS else None
-    needed = [
-        verdict.seeds_to_decide
-        for verdict in answers.verdicts
-        if not verdict.is_noise
-        and verdict.scope in setting.scopes
-        and {verdict.one, verdict.other} <= set(setting.chosen)
-        and verdict.question.metric.startswith("time.")
-    ]
-    reasonable = [number for number in needed if number is not None and planned < number <= MOST_SEEDS]
-    return max(reasonable, default=None)

@@ -107,17 +107,20 @@ def bracket(wanted: Mapping[str, float], measured: Sequence[Mapping[str, Range]]
         return Bracket(used=at, is_exact=True)
     used: set[int] = set()
     for sides in itertools.product((-1, 1), repeat=len(wanted)):
-        beside = {
-            index: _distance(wanted, sizes)
-            for index, sizes in candidates.items()
-            if all(_side(name, wanted[name], sizes[name]) in (0, side) for name, side in zip(wanted, sides, strict=True))
-        }
-        if not beside:
+        distances = {}  # of those on these sides: the largest ratio of a size to the measured one, as a logarithm
+        for index, sizes in candidates.items():
+            at_sides = [_side(name, value, sizes[name]) for name, value in wanted.items()]
+            if all(at in (0, side) for at, side in zip(at_sides, sides, strict=True)):
+                distances[index] = max(
+                    abs(math.log(max(sizes[name][1 if at < 0 else 0], _LEAST) / value)) if at else 0.0
+                    for (name, value), at in zip(wanted.items(), at_sides, strict=True)
+                )
+        if not distances:
             ranges = spans(list(candidates.values()))
             outside = {name: ranges[name] for name in wanted if name in ranges and _side(name, wanted[name], ranges[name]) != 0}
             return Bracket(outside=outside)
-        least = min(beside.values())
-        used |= {index for index, distance in beside.items() if math.isclose(distance, least, rel_tol=1e-6, abs_tol=1e-9)}
+        least = min(distances.values())
+        used |= {index for index, distance in distances.items() if math.isclose(distance, least, rel_tol=1e-6, abs_tol=1e-9)}
     return Bracket(used=tuple(sorted(used)))
 
 
@@ -133,16 +136,6 @@ def _side(name: str, wanted: float, measured: Range) -> int:
     low, high = measured
     factor = NEAR if name == TRIAL_SECONDS else 1.0
     return -1 if high * factor < wanted else 1 if low / factor > wanted else 0
-
-
-def _distance(wanted: Mapping[str, float], measured: Mapping[str, Range]) -> float:
-    """Return the greatest ratio of a size to the nearest measured one, as a logarithm."""
-    ratios = [0.0]
-    for name, value in wanted.items():
-        side = _side(name, value, measured[name])
-        if side:
-            ratios.append(abs(math.log(max(measured[name][1 if side < 0 else 0], _LEAST) / value)))
-    return max(ratios)
 
 
 class Exclusion(StrEnum):
@@ -213,12 +206,23 @@ def candidate_of(listing: AdapterListing, request: Request, faults: Sequence[Fau
     results = [result for result in faults if _is_of(result.adapter, name, request.platform or platforms[0])]
     notes = [listing.text] if listing.state != "ready" else []
     notes += [text for text in _missing(name, capabilities, request) if listing.state == "ready"]
+    if request.never_silently_wrong:
+        tried = [result for result in results if result.setting == request.faults_by and result.was_tried]
+        notes.append(f"{counted(len(tried), 'fault')} {_BY[request.faults_by]} were tried: silently wrong in none")
+    other = DEFAULTS if request.faults_by == ADAPTER else ADAPTER  # whose outcomes decide nothing here
+    for result in results:
+        is_bad = result.outcome is not None and (
+            (result.fault in request.must_survive and result.outcome not in SURVIVED)
+            or (request.never_silently_wrong and result.outcome == FaultOutcome.WRONG)
+        )
+        if is_bad and result.setting == other:
+            notes.append(f"{_BY[other]}, {result.fault}: {result.outcome} ({result.file})")
     wanted = platforms if request.platform is None else (request.platform,)
     return Candidate(
         adapter=name,
         framework=capabilities.framework,
         obstacles=(*_obstacles(name, capabilities, request), *_fault_obstacles(results, request)),
-        notes=(*notes, *_fault_notes(results, request)),
+        notes=tuple(notes),
         platforms=tuple(platform for platform in wanted if platform in platforms),
     )
 
@@ -275,23 +279,6 @@ def _fault_obstacles(results: Sequence[FaultResult], request: Request) -> Iterat
         if result.outcome == FaultOutcome.WRONG:
             text = f"{result.fault} {by}: silently wrong, {result.reason} ({result.file})"
             yield Obstacle(kind=Exclusion.FAULTS, text=text)
-
-
-def _fault_notes(results: Sequence[FaultResult], request: Request) -> list[str]:
-    """Return what the other settings came to under the faults that must be survived: it decides nothing here."""
-    other = DEFAULTS if request.faults_by == ADAPTER else ADAPTER
-    notes = []
-    if request.never_silently_wrong:
-        tried = [result for result in results if result.setting == request.faults_by and result.was_tried]
-        notes.append(f"{counted(len(tried), 'fault')} {_BY[request.faults_by]} were tried: silently wrong in none")
-    for result in results:
-        is_bad = result.outcome is not None and (
-            (result.fault in request.must_survive and result.outcome not in SURVIVED)
-            or (request.never_silently_wrong and result.outcome == FaultOutcome.WRONG)
-        )
-        if is_bad and result.setting == other:
-            notes.append(f"{_BY[other]}, {result.fault}: {result.outcome} ({result.file})")
-    return notes
 
 
 def _is_of(label: str, adapter: str, platform: str) -> bool:

@@ -84,25 +84,39 @@ def _failed(rows: Iterable[Row]) -> Iterator[str]:
         failed, ended = failures(row.columns.values())
         if failed:
             runs = {name: [run for run in column.group.runs if run.is_failure] for name, column in row.columns.items()}
-            reasons = Counter(_in_short(run.reason or "") for failed_runs in runs.values() for run in failed_runs)
+            texts = [run.reason or "" for failed_runs in runs.values() for run in failed_runs]
+            reasons = Counter(  # `deploy: the framework did not start`, `no trial completed`
+                "deploy: the framework did not start"
+                if text.startswith(("step deploy failed", "step deploy took"))
+                else text.partition(": ")[0].lstrip("0123456789 ") or "no reason is known"
+                for text in texts
+            )
             places = [column.scope.task or name for name, column in row.columns.items() if runs[name]]
             where = f" of {listed(places)}" if len(places) < len(runs) and len(places) <= MOST_PLACES else ""
             why, rest = listed(dict(reasons.most_common())), "" if row.has_done else ": it was not compared"
             yield f"{row.name} failed in {failed} of {counted(ended, 'run')}{where} ({why}){rest}."
 
 
-def _in_short(reason: str) -> str:
-    """Return what a run failed in: `deploy: the framework did not start`, `no trial completed`."""
-    if reason.startswith(("step deploy failed", "step deploy took")):
-        return "deploy: the framework did not start"
-    return reason.partition(": ")[0].lstrip("0123456789 ") or "no reason is known"
-
-
 def _chosen(evidence: PairEvidence, rows: Mapping[str, Row], chosen: str) -> Iterator[str]:
     others = [label for label in rows if label != chosen]
     won = _won(evidence, rows, chosen)
     kinds = {question.metric.partition(".")[0] for question in won}
-    unless, beyond = _little_from([rows[other] for other in others]) if kinds <= set(SHRINKING) else ("", "")
+    unless, beyond = "", ""  # above which lengths of trials and jobs each of the others adds little
+    of_rows = [lengths_of(rows[other]) for other in others]
+    if kinds <= set(SHRINKING) and all(lengths.trial is not None for lengths in of_rows):
+        by_kind = ([length for length in lengths if length is not None] for lengths in zip(*of_rows, strict=True))
+        trial, _, job = (covering(lengths, lower_end=max) for lengths in by_kind)
+        assert trial is not None
+        jobs = " and jobs are long (how long is unknown without a baseline)"
+        if job is not None and all(lengths.job is not None for lengths in of_rows):
+            jobs = f" and jobs more than {range_text(job)}" if job.high > 0 else ""
+        ranges = [length for length in (trial, job) if length is not None]
+        marks = [EXTRAPOLATED] if any(length.is_extrapolated for length in ranges) else []
+        marks += [FEW] if any(length.are_few for length in ranges) else []
+        adds = f"{listed(rows[other].name for other in others)} add{'s' if len(others) == 1 else ''} less than 5 %"
+        unless = f", unless trials take more than {range_text(trial)}{jobs}"
+        beside = f" ({', '.join(marks)})" if marks else ""
+        beyond = f"For longer trials and jobs {adds} on this machine{beside}: choose by other criteria."
     yield f"Use {rows[chosen].name}{unless}."
     yield from filter(None, [beyond])
     if won:  # else failed runs decide it
@@ -163,27 +177,6 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
     yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
     if fastest.first.scope.sampler not in LISTED:
         yield "Each framework trained other configurations, which take other times; sampler fixed trains the same ones in all."
-
-
-def _little_from(rows: Sequence[Row]) -> tuple[str, str]:
-    """Return above which lengths of trials and jobs each of these adds little, and that; ("", "") where that is unknown."""
-    of_rows = [lengths_of(row) for row in rows]
-    by_kind = ([length for length in lengths if length is not None] for lengths in zip(*of_rows, strict=True))
-    trial, _, job = (covering(lengths, lower_end=max) for lengths in by_kind)
-    if trial is None or any(lengths.trial is None for lengths in of_rows):
-        return "", ""
-    jobs = " and jobs are long (how long is unknown without a baseline)"
-    if job is not None and all(lengths.job is not None for lengths in of_rows):
-        jobs = f" and jobs more than {range_text(job)}" if job.high > 0 else ""
-    lengths = [length for length in (trial, job) if length is not None]
-    marks = [EXTRAPOLATED] if any(length.is_extrapolated for length in lengths) else []
-    marks += [FEW] if any(length.are_few for length in lengths) else []
-    beside = f" ({', '.join(marks)})" if marks else ""
-    others = f"{rows[0].name} adds" if len(rows) == 1 else f"{listed(row.name for row in rows)} add"
-    return (
-        f", unless trials take more than {range_text(trial)}{jobs}",
-        f"For longer trials and jobs {others} less than 5 % on this machine{beside}: choose by other criteria.",
-    )
 
 
 def _won(evidence: PairEvidence, rows: Mapping[str, Row], label: str) -> dict[Question, list[str]]:

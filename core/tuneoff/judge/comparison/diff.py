@@ -19,7 +19,6 @@ from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Outcome, Question, Verdict
 from tuneoff.judge.answers.judging import PairComparison
-from tuneoff.judge.answers.phrases import is_within_noise
 from tuneoff.judge.comparison.environments import (
     Environment,
     EnvironmentRow,
@@ -86,12 +85,6 @@ class Change:
     def is_beyond_noise(self) -> bool:
         """Whether B is judged to be better or worse than A."""
         return self.outcome in (Outcome.BETTER, Outcome.WORSE)
-
-    @property
-    def is_within_equal_entries(self) -> bool:
-        """Whether equal entries of one of the folders may differ by as much."""
-        interval = self.verdict.interval if self.verdict is not None else None
-        return any(is_within_noise(interval, noise.interval) for noise in self.noise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,15 +171,31 @@ def compare(old_folder: Path, new_folder: Path) -> Comparison:
 
 
 def compared(old: Results, new: Results) -> Comparison:
-    """Return what changed between two folders that were read."""
+    """Return what changed between two folders that were read.
+
+    Raises:
+        ExperimentError: they have no run in common; named is how the first runs of the same adapter differ.
+    """
     confidence = frozen(old.plan.analysis).confidence
     both = grouped(old, confidence), grouped(new, confidence)
-    matched = _matched(*both)
-    _check_some(matched, old, new)
-    by_id = {run.run_id: run for group in matched for run in group.new.runs}
-    olds = [run for group in matched for run in group.old.runs]
+    group_of = {run.run_id: group for group in both[1] for run in group.runs}
+    matched = []  # in the order of the old folder
+    for group in both[0]:
+        shared = [run.run_id for run in group.runs if run.run_id in group_of]
+        if shared:
+            matched.append(MatchedGroups(old=_restricted(group, {*shared}), new=_restricted(group_of[shared[0]], {*shared})))
+    if not matched:
+        others = {run.spec.adapter: run.spec for run in reversed(new.planned)}
+        twins = ((run.spec, others[run.spec.adapter]) for run in old.planned if run.spec.adapter in others)
+        why = next((f": {', '.join(differences(*twin) or ['other seeds'])}" for twin in twins), "")
+        raise ExperimentError(
+            f"two folders with the same experiments are needed, but {old.folder} ({old.plan.name}) and {new.folder} "
+            f"({new.plan.name}) have no run in common{why}; run the same file twice, with the same options"
+        )
+    by_id = {run.run_id: run for pair in matched for run in pair.new.runs}
+    olds = [run for pair in matched for run in pair.old.runs]
     news = [by_id[run.run_id] for run in olds]
-    names = [group.name for group in matched for _ in group.old.runs]
+    names = [pair.name for pair in matched for _ in pair.old.runs]
     ended = [
         StatusChange(name=name, seed=before.seed, old=before.status, new=now.status, reason=now.reason or before.reason or "")
         for name, before, now in zip(names, olds, news, strict=True)
@@ -207,7 +216,7 @@ def compared(old: Results, new: Results) -> Comparison:
         },
         sentinel=sentinel_ratio(a, b) if same_machine else None,
         changes=tuple(_changes(matched, both, old, same_machine)),
-        exact=tuple(exact for group in matched if (exact := _exact(group, same_machine)) is not None),
+        exact=tuple(exact for pair in matched if (exact := _exact(pair, same_machine)) is not None),
         ended=tuple(sorted(ended, key=lambda change: (not change.is_failure, change.is_recovery))),
         flags={flag: (in_a[flag], in_b[flag]) for flag in sorted({*in_a, *in_b}) if in_a[flag] != in_b[flag]},
         left_out=tuple(_left_out(*both)),
@@ -286,35 +295,6 @@ def _exact(group: MatchedGroups, same_machine: bool) -> BitComparison | None:
         unequal=len(comparison.unequal),
         example=example,
         is_due=same_machine,
-    )
-
-
-def _matched(old: Sequence[Group], new: Sequence[Group]) -> list[MatchedGroups]:
-    """Return the entries that share runs, with these runs alone, in the order of the old folder."""
-    by_run = {run.run_id: cell for cell in new for run in cell.runs}
-    matched = []
-    for cell in old:
-        shared = {run.run_id for run in cell.runs if run.run_id in by_run}
-        if shared:
-            other = by_run[next(run.run_id for run in cell.runs if run.run_id in shared)]
-            matched.append(MatchedGroups(old=_restricted(cell, shared), new=_restricted(other, shared)))
-    return matched
-
-
-def _check_some(matched: Sequence[MatchedGroups], old: Results, new: Results) -> None:
-    """Refuse folders that have no run in common.
-
-    Raises:
-        ExperimentError: they hold other experiments; named is how the first runs of the same adapter differ.
-    """
-    if matched:
-        return
-    others = {run.spec.adapter: run.spec for run in reversed(new.planned)}
-    twins = ((run.spec, others[run.spec.adapter]) for run in old.planned if run.spec.adapter in others)
-    why = next((f": {', '.join(differences(*twin) or ['other seeds'])}" for twin in twins), "")
-    raise ExperimentError(
-        f"two folders with the same experiments are needed, but {old.folder} ({old.plan.name}) and {new.folder} "
-        f"({new.plan.name}) have no run in common{why}; run the same file twice, with the same options"
     )
 
 

@@ -10,7 +10,7 @@ from tuneoff.base.json_values import field_values, values
 from tuneoff.base.output import columns, printable
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.judging import BOTH_FAILED
-from tuneoff.judge.answers.phrases import difference_text, seen_text, signed
+from tuneoff.judge.answers.phrases import difference_text, is_within_noise, seen_text, signed
 from tuneoff.judge.comparison.diff import Change, Comparison
 from tuneoff.judge.comparison.environments import environment_table
 from tuneoff.judge.results import POOL
@@ -29,6 +29,14 @@ def lines(comparison: Comparison) -> list[str]:
     """Return the whole comparison."""
     texts = [*headline(comparison), "", f"A: {comparison.folders[0]}", f"B: {comparison.folders[1]}"]
     texts.append(f"{counted(comparison.runs, 'run')} of the same experiments in both; differences are B - A, paired by seed")
+    by_reason: dict[str, dict[str, list[str]]] = {}  # why a question of an entry is not compared
+    for change in comparison.changes:
+        if change.verdict is None:
+            by_reason.setdefault(change.reason, {}).setdefault(change.question.name, []).append(change.name)
+    blocked = [
+        f"{', '.join(questions)} of {', '.join(dict.fromkeys(name for names in questions.values() for name in names))}: {reason}"
+        for reason, questions in by_reason.items()
+    ]
     for title, part in (
         ("statuses of the runs:", _ended(comparison)),
         ("bit for bit:", _exact(comparison)),
@@ -36,7 +44,7 @@ def lines(comparison: Comparison) -> list[str]:
         ("noise, without any change of version:", _noise(comparison.changes)),
         ("flags, runs in A and in B:", _flags(comparison.flags)),
         ("environment, A and B:", _environment(comparison)),
-        ("not compared:", [*_blocked(comparison.changes), *comparison.left_out]),
+        ("not compared:", [*blocked, *comparison.left_out]),
     ):
         texts += ["", title, *(f"  {text}" for text in part)] if part else []
     texts += ["", NOT_INTERLEAVED] if comparison.same_machine else []
@@ -83,7 +91,8 @@ def _change(change: Change, others: Sequence[Change]) -> str:
         why = ": another reasonable choice changes it" if change.verdict.changing else ""
         notes.append(f"{change.verdict.robustness}{why}")
     notes.append(change.verdict.disturbance.text)
-    notes += ["no larger than a framework's difference from itself"] if change.is_within_equal_entries else []
+    is_noise = any(is_within_noise(change.verdict.interval, noise.interval) for noise in change.noise)
+    notes += ["no larger than a framework's difference from itself"] if is_noise else []
     notes += _pool(change, others)
     return f"{text} ({'; '.join(notes)})"
 
@@ -174,17 +183,6 @@ def _environment(comparison: Comparison) -> list[str]:
             f"a fixed calculation before each run took {figure(comparison.sentinel)} times as long in B as in A, by medians"
         )
     return texts
-
-
-def _blocked(changes: Sequence[Change]) -> list[str]:
-    by_reason: dict[str, dict[str, list[str]]] = {}
-    for change in changes:
-        if change.verdict is None:
-            by_reason.setdefault(change.reason, {}).setdefault(change.question.name, []).append(change.name)
-    return [
-        f"{', '.join(questions)} of {', '.join(dict.fromkeys(name for names in questions.values() for name in names))}: {reason}"
-        for reason, questions in by_reason.items()
-    ]
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:

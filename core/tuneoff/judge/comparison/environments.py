@@ -83,19 +83,18 @@ def _row(
     name: str, level: Level, read: Callable[[Environment], Any], a: Sequence[Environment], b: Sequence[Environment]
 ) -> EnvironmentRow:
     sides = [{value for environment in side if (value := read(environment)) is not None} for side in (a, b)]
-    if all(sides) and read is _instruction_sets:
-        return _sets_row(name, level, *sides)
+    if all(sides) and read is _instruction_sets:  # where they differ, what is in one side alone
+        known, other = sides
+        if known == other and len(known) == 1:
+            same = f"the same {len(next(iter(known)))}"
+            return environment_row(name, level, same, same)
+        more = [
+            " ".join(sorted(frozenset.union(*side) - frozenset.intersection(*rest)))
+            for side, rest in ((known, other), (other, known))
+        ]
+        return environment_row(name, level, *(f"also {names or 'nothing more'}" for names in more), is_wrong=known != other)
     texts = [[f"{len(value)} known" if isinstance(value, frozenset) else value for value in side] for side in sides]
     return environment_row(name, level, *(" / ".join(sorted(side)) or UNKNOWN for side in texts))
-
-
-def _sets_row(name: str, level: Level, a: set[frozenset[str]], b: set[frozenset[str]]) -> EnvironmentRow:
-    """Return the row of sets; where they differ, what is in one side alone."""
-    if a == b and len(a) == 1:
-        same = f"the same {len(next(iter(a)))}"
-        return environment_row(name, level, same, same)
-    more = [" ".join(sorted(frozenset.union(*side) - frozenset.intersection(*other))) for side, other in ((a, b), (b, a))]
-    return environment_row(name, level, *(f"also {names or 'nothing more'}" for names in more), is_wrong=a != b)
 
 
 def _at(*path: str) -> Callable[[Environment], str | None]:

@@ -231,7 +231,12 @@ def pairs_of(all_settings: Sequence[Setting], analysis: Mapping[str, Any], alpha
         margin = quality_margin(analysis, firsts[0].spec.experiment.workload)
         pairs += [_pair(*pair, margin, alpha) for pair in combinations(firsts, 2)]
         noise += [_pair(*pair, margin, alpha, is_noise=True) for pair in noise_pairs(groups)]
-    return [*_adjusted(pairs, alpha), *noise]
+    adjusted = iter(holm([pair.scores.test.p for pair in pairs if pair.scores is not None]))
+    for position, pair in enumerate(pairs):
+        if pair.scores is not None:
+            p = next(adjusted)
+            pairs[position] = replace(pair, scores=replace(pair.scores, adjusted=p, differs=p < alpha))
+    return [*pairs, *noise]
 
 
 def differences(group: Group, other: Group, metric: str) -> Differences:
@@ -287,18 +292,6 @@ def _pair(group: Group, other: Group, margin: Margin, alpha: float, *, is_noise:
         failures=paired.failures,
         margin=margin,
     )
-
-
-def _adjusted(pairs: Sequence[EntryPair], alpha: float) -> list[EntryPair]:
-    tested = [pair.scores.test.p for pair in pairs if pair.scores is not None]
-    by_order = iter(holm(tested))
-    result = []
-    for pair in pairs:
-        if pair.scores is not None:
-            adjusted = next(by_order)
-            pair = replace(pair, scores=replace(pair.scores, adjusted=adjusted, differs=adjusted < alpha))
-        result.append(pair)
-    return result
 
 
 def _scores(group: Group, seeds: Sequence[int]) -> Iterator[float]:

@@ -94,8 +94,14 @@ def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0
     n = ordered.size
     estimate = middle(ordered.tolist())
     if depth(n, confidence) == 0:
-        low, high = _t_bounds(ordered, confidence)
-        method = "median, Student's t"
+        # On the side of failures the bound is infinite: they may well be half of the next few. The other bound takes the failures
+        # as no worse than the worst success.
+        low, high, method = float(ordered[0]), float(ordered[-1]), "median, Student's t"
+        finite = ordered[np.isfinite(ordered)]
+        if finite.size:
+            lows, highs = students_t(np.clip(ordered, finite[0], finite[-1])[None, :], confidence)
+            low = float(lows[0]) if math.isfinite(low) else -math.inf
+            high = float(highs[0]) if math.isfinite(high) else math.inf
     else:
         lows, highs = interpolated(ordered[None, :], confidence)
         low, high, method = float(lows[0]), float(highs[0]), "median, interpolated order statistics"
@@ -113,22 +119,6 @@ def students_t(rows: Floats, confidence: float) -> tuple[Floats, Floats]:
     deviation[deviation <= 1e-12 * np.abs(rows).max(axis=1)] = 0.0
     half = students_t_quantile((1 + confidence) / 2, n - 1) * deviation / math.sqrt(n)
     return mean - half, mean + half
-
-
-def _t_bounds(ordered: Floats, confidence: float) -> tuple[float, float]:
-    """Return Student's bounds of sorted values; on the side of failures infinite, for they may well be half of the next few.
-
-    The other bound takes the failures as no worse than the worst success.
-    """
-    import numpy as np
-
-    finite = ordered[np.isfinite(ordered)]
-    if finite.size == 0:
-        return float(ordered[0]), float(ordered[-1])
-    lows, highs = students_t(np.clip(ordered, finite[0], finite[-1])[None, :], confidence)
-    low = float(lows[0]) if math.isfinite(ordered[0]) else -math.inf
-    high = float(highs[0]) if math.isfinite(ordered[-1]) else math.inf
-    return low, high
 
 
 @functools.cache

@@ -84,7 +84,13 @@ def sign_flip(
     has_size = size > tolerance or bool(np.isfinite(array).all())
     values = np.clip(array, -size, size) if has_size else np.sign(array)  # nothing but failures: their signs alone
     totals = _by_unit(values, np.asarray(weights, dtype=np.float64), units)  # (2, units)
-    sums, masses = np.append(_of_subsets(totals), totals.sum(axis=1)[:, None], axis=1)
+    subsets = _subsets(totals.shape[1])  # (bytes, subsets)
+    of_subsets = np.zeros((2, subsets.shape[1]))
+    for byte, codes in enumerate(subsets):  # looked up by eight units at once
+        part = totals[:, 8 * byte : 8 * byte + 8]
+        members = np.arange(2 ** part.shape[1])[:, None] >> np.arange(part.shape[1]) & 1
+        of_subsets += np.take(part @ members.T, codes, axis=1)
+    sums, masses = np.append(of_subsets, totals.sum(axis=1)[:, None], axis=1)
     means = sums / masses
     means[np.abs(means) <= tolerance] = 0.0
     if not has_size:
@@ -109,19 +115,6 @@ def _by_unit(values: Floats, weights: Floats, units: Sequence[Hashable]) -> Floa
     positions = {unit: position for position, unit in enumerate(sorted(set(units), key=repr))}
     index = np.array([positions[unit] for unit in units])
     return np.array([np.bincount(index, weights * values), np.bincount(index, weights)])
-
-
-def _of_subsets(totals: Floats) -> Floats:
-    """Return the totals (2, subsets) of the subsets of units: looked up by eight units at once."""
-    import numpy as np
-
-    subsets = _subsets(totals.shape[1])  # (bytes, subsets)
-    sums = np.zeros((2, subsets.shape[1]))
-    for byte, codes in enumerate(subsets):
-        part = totals[:, 8 * byte : 8 * byte + 8]
-        members = np.arange(2 ** part.shape[1])[:, None] >> np.arange(part.shape[1]) & 1
-        sums += np.take(part @ members.T, codes, axis=1)
-    return sums
 
 
 @lru_cache(maxsize=32)
