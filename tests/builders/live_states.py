@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuneoff.run.progress import LiveRun
-from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell, SeedRow, counted_statuses
+from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell, SeedRow, cells_of
 from tuneoff.tell.live.terminal import SIGNS
 
 LIVE = LiveRun(
@@ -57,7 +57,7 @@ def state(signs: Sequence[str] = ("##F>.", "#T-I."), **changes: Any) -> LiveStat
         "activity": Activity.WORKING,
         "seeds": (0, 1, 2, 3, 4),
         "rows": rows,
-        "counts": counted_statuses(rows),
+        "counts": {status: sum(cell.status == status for cell in cells_of(rows)) for status in SIGNS},
         "current": CURRENT,
         "seconds_left": 200.0,
         "pid": 12,

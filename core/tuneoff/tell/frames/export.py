@@ -76,8 +76,18 @@ class StoredExecution:
     def rows(self, table: str, run: RunRecord, columns: Collection[str] | None = None) -> Iterable[Row]:
         """Return its rows of a table. `columns`: those that are wanted (None: all); the others may be null."""
         if table == "trials":
-            wants_charges = columns is None or not {*CHARGED}.isdisjoint(columns)
-            charges = trial_charges(run, _evidence(run, self.folder)) if wants_charges else {}
+            charges: Mapping[str, Row] = {}
+            if columns is None or not {*CHARGED}.isdisjoint(columns):  # what is damaged is left out, so that the rest is there
+                samples, accounting = None, NO_ACCOUNTING
+                try:
+                    samples = on_run_clock(read_samples(self.folder), run)
+                except ResultsError as error:
+                    log.warning("trials without energy and CO2e: %s", error)
+                try:
+                    accounting = read_accounting(self.folder)
+                except ResultsError as error:
+                    log.warning("trials without CO2e and cost: %s", error)
+                charges = trial_charges(run, Evidence(samples=samples, accounting=accounting))
             return trial_rows(run, self.is_selected, charges)
         return _ROWS[table](run, self.is_selected)
 
@@ -110,20 +120,6 @@ def _id(run: RunRecord) -> tuple[str, str]:
 
 def _order(head: RunRecord, places: Mapping[str, int]) -> tuple[int, str, str, str]:
     return places.get(head.run_id, len(places)), head.run_id, head.started_at or "", head.execution_id
-
-
-def _evidence(run: RunRecord, folder: Path) -> Evidence:
-    """Return a run's samples and prices; what is damaged is left out with a warning, so that the rest is there."""
-    samples, accounting = None, NO_ACCOUNTING
-    try:
-        samples = on_run_clock(read_samples(folder), run)
-    except ResultsError as error:
-        log.warning("trials without energy and CO2e: %s", error)
-    try:
-        accounting = read_accounting(folder)
-    except ResultsError as error:
-        log.warning("trials without CO2e and cost: %s", error)
-    return Evidence(samples=samples, accounting=accounting)
 
 
 def export(results: Path, destination: Path, format: Format = "csv", run_ids: Sequence[str] = ()) -> list[Path]:
@@ -191,16 +187,13 @@ class _CsvTable:
         self._writer.writeheader()
 
     def write(self, rows: Iterable[Row]) -> None:
-        self._writer.writerows({name: _no_formula(value) for name, value in row.items()} for row in rows)
+        for row in rows:  # before a text that a spreadsheet would compute stands an apostrophe (OWASP, CSV Injection)
+            texts = {name: value for name, value in row.items() if isinstance(value, str) and value.startswith(FORMULA)}
+            formulas = {name: f"'{text}" for name, text in texts.items() if _NUMBER.fullmatch(text) is None}
+            self._writer.writerow({**row, **formulas})
 
     def close(self) -> None:
         self._file.detach()
-
-
-def _no_formula(value: object) -> object:
-    """Return a cell's value; before a text that a spreadsheet would compute stands an apostrophe (OWASP, CSV Injection)."""
-    is_formula = isinstance(value, str) and value.startswith(FORMULA) and _NUMBER.fullmatch(value) is None
-    return f"'{value}" if is_formula else value
 
 
 class _JsonTable:
@@ -305,12 +298,6 @@ class ParquetTable:
             self._flush()
         finally:
             self._writer.close()
-
-
-def same_columns(fields: Any, columns: Columns) -> bool:
-    """Tell whether a file has the columns of today."""
-    expected: Mapping[str, Any] = {name: _type(column) for name, column in columns.items()}
-    return [(field.name, field.type) for field in fields] == list(expected.items())
 
 
 def export_key(results: Path) -> str:

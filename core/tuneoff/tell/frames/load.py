@@ -18,7 +18,7 @@ from tuneoff.base.packages import missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import TrialState
-from tuneoff.tell.frames.export import KEY, executions, export_key, joined, parts, same_columns, schema
+from tuneoff.tell.frames.export import KEY, executions, export_key, joined, parts, schema
 from tuneoff.tell.frames.tables import TABLES, Columns
 
 if TYPE_CHECKING:
@@ -98,7 +98,18 @@ class Frames:
         names = list(TABLES[table]) if columns is None else list(dict.fromkeys(columns))
         if unknown := [name for name in names if name not in TABLES[table]]:
             raise UnknownNameError(f"the table {table!r} has no column {unknown[0]!r}; it has: {', '.join(TABLES[table])}")
-        frame: DataFrame = self._arrow(table, names or ["run_id"]).to_pandas()
+        stored, path, columns_read = None, self.folder / EXPORT / f"{table}.parquet", names or ["run_id"]
+        if self._key is not None:
+            stored = _exported(path, TABLES[table], columns_read, self._key)
+            if stored is None:
+                log.warning(f"%s cannot be used; {AGAIN}", path, _export(self.folder))
+        if stored is None:
+            described = {name: TABLES[table][name] for name in columns_read}
+            form, tables = schema(described), list[Any]()
+            for execution in executions(self.folder, [run.run_id for run in read_plan(self.folder).runs]):
+                tables += parts(execution.rows(table, execution.read(), described), described, form)
+            stored = joined(tables, form)
+        frame: DataFrame = stored.to_pandas()
         return frame if names else frame[[]]
 
     def trials_with_configuration(self, prefix: str = "configuration.") -> DataFrame:
@@ -124,24 +135,6 @@ class Frames:
         if table not in self._read:
             self._read[table] = self.read(table)
         return self._read[table]
-
-    def _arrow(self, table: str, names: list[str]) -> Any:
-        if self._key is not None:
-            exported = _exported(self.folder / EXPORT / f"{table}.parquet", TABLES[table], names, self._key)
-            if exported is not None:
-                return exported
-            log.warning(
-                f"%s cannot be used; {AGAIN}",
-                self.folder / EXPORT / f"{table}.parquet",
-                _export(self.folder),
-            )
-        columns = {name: TABLES[table][name] for name in names}
-        run_ids = [run.run_id for run in read_plan(self.folder).runs]
-        form = schema(columns)
-        tables: list[Any] = []
-        for execution in executions(self.folder, run_ids):
-            tables += parts(execution.rows(table, execution.read(), columns), columns, form)
-        return joined(tables, form)
 
 
 def load(results: str | os.PathLike[str]) -> Frames:
@@ -185,7 +178,8 @@ def _exported(path: Path, columns: Columns, names: list[str], key: str) -> Any:
 
     try:
         with _opened(path, key) as file:
-            if file is None or not same_columns(file.schema_arrow, columns):
+            form, today = file.schema_arrow if file is not None else None, schema(columns)
+            if form is None or (form.names, form.types) != (today.names, today.types):
                 return None
             return file.read(columns=names).select(names)
     except (OSError, pyarrow.ArrowException):
@@ -249,7 +243,19 @@ def summary(trials: DataFrame, by: Sequence[str]) -> DataFrame:
 
     if not trials["is_selected"].all():
         trials = trials[trials["is_selected"]]
-    group, keys = _groups(trials, by)
+
+    # The number of each trial's group, and the groups: in the order of the tables, what is missing first.
+    combined = numpy.zeros(len(trials), dtype=numpy.int64)
+    columns = [pandas.Categorical(trials[name]) for name in by]
+    for column in columns:
+        combined = combined * (len(column.categories) + 1) + column.codes + 1
+    group, groups = pandas.factorize(combined, sort=True)
+    names: list[Any] = []
+    for column in reversed(columns):
+        groups, places = numpy.divmod(groups, len(column.categories) + 1)
+        names.insert(0, pandas.Categorical.from_codes(places - 1, dtype=column.dtype))
+    keys = pandas.Index(names[0], name=by[0]) if len(by) == 1 else pandas.MultiIndex.from_arrays(names, names=list(by))
+
     states = pandas.Categorical(trials["state"], categories=STATES)
     size = len(STATES) + 1  # one for a state that is none of them
     counts = numpy.bincount(group * size + states.codes + 1, minlength=len(keys) * size).reshape(len(keys), size)
@@ -265,25 +271,6 @@ def summary(trials: DataFrame, by: Sequence[str]) -> DataFrame:
     busy = numpy.where(trials["started_seconds"].notna(), trials["busy_seconds"].to_numpy(), numpy.nan)
     table.update(_quartiles("busy_{}_seconds", busy, order, table["trials"]))
     return pandas.DataFrame(table, index=keys)
-
-
-def _groups(trials: DataFrame, by: Sequence[str]) -> tuple[numpy.ndarray, Any]:
-    """Return the number of each trial's group, and the groups: in the order of the tables, what is missing first."""
-    import numpy
-    import pandas
-
-    combined = numpy.zeros(len(trials), dtype=numpy.int64)
-    columns = [pandas.Categorical(trials[name]) for name in by]
-    for column in columns:
-        combined = combined * (len(column.categories) + 1) + column.codes + 1
-    codes, groups = pandas.factorize(combined, sort=True)
-    names: list[Any] = []
-    for column in reversed(columns):
-        groups, places = numpy.divmod(groups, len(column.categories) + 1)
-        names.insert(0, pandas.Categorical.from_codes(places - 1, dtype=column.dtype))
-    if len(by) == 1:
-        return codes, pandas.Index(names[0], name=by[0])
-    return codes, pandas.MultiIndex.from_arrays(names, names=list(by))
 
 
 def _quartiles(name: str, values: numpy.ndarray, order: numpy.ndarray, sizes: numpy.ndarray) -> dict[str, numpy.ndarray]:

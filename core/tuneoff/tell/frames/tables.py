@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from tuneoff.base.identity import canonical_json
 from tuneoff.capabilities import LOCAL
-from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.judge.groups import cpu_limit
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece
@@ -175,9 +174,17 @@ def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, Row]:
     """
     account = energy_account(run, evidence)
     has_carbon = account.reason is None and uncovered(run, account, evidence.accounting) is None
-    wasted = {policy: _wasted_ns(run, policy) for policy in POLICIES}
-    costs = _costs(run, evidence.accounting)
-    intensity = evidence.accounting.intensity
+    wasted: dict[Policy, dict[str, int] | None] = {}  # busy time by trial; None: no goal, or not met
+    for policy in POLICIES:
+        by_trial: dict[str, int] | None = None
+        if policy != "post_goal" or goal_reached(run) is not None:
+            by_trial = {}
+            for (name, _), attempt, after in wasted_attempts(run, policy):
+                by_trial[name] = by_trial.get(name, 0) + busy_ns(attempt, after)
+        wasted[policy] = by_trial
+    intensity, prices = evidence.accounting.intensity, evidence.accounting.prices
+    is_tariff = prices is not None and prices.premises == "own"  # energy is paid, not the slots
+    rented = rent(run, evidence.accounting, prices) if prices is not None and not is_tariff else None
     charges = {}
     for trial in run.trials:
         pieces = _pieces(trial, account)
@@ -185,7 +192,15 @@ def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, Row]:
         grams = None
         if has_carbon and pieces is not None and intensity is not None:
             grams = _finite(emission(pieces, intensity, run.clock.start_wall_ns if run.clock is not None else 0).grams)
-        usd = _finite(costs.get(trial.trial) if costs is not None else _tariff(energy, evidence.accounting))
+        usd: float | None = None
+        if rented is not None and rented.slot.usd is not None:  # no time at an unknown price is unknown too
+            usd = 0.0
+            for attempt in trial.attempts:
+                price = rented.of_slot(attempt.slot).usd if attempt.slot is not None else 0.0
+                usd = None if price is None or usd is None else usd + price * busy_ns(attempt) / NANOSECONDS_PER_HOUR
+        elif is_tariff and energy is not None and prices is not None and prices.usd_per_kwh is not None:
+            usd = energy / JOULES_PER_KWH * prices.usd_per_kwh
+        usd = _finite(usd)
         charges[trial.trial] = {
             "busy_seconds": sum(busy_ns(attempt) for attempt in trial.attempts) / 1e9,
             "energy_joules": energy,
@@ -193,12 +208,10 @@ def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, Row]:
             "co2e_g": grams,
             "co2e_kind": None if grams is None else weakest(account.kind, "declared"),
             "cost_usd": usd,
-            "cost_kind": None if usd is None else "declared" if costs is not None else weakest(account.kind, "declared"),
+            "cost_kind": None if usd is None else "declared" if rented is not None else weakest(account.kind, "declared"),
             **{
-                f"waste_{policy}_seconds": None
-                if by_trial is None
-                else by_trial.get(trial.trial, 0) / 1e9  # None: no goal, or not met
-                for policy, by_trial in wasted.items()
+                f"waste_{policy}_seconds": None if wasted_ns is None else wasted_ns.get(trial.trial, 0) / 1e9
+                for policy, wasted_ns in wasted.items()
             },
         }
     return charges
@@ -220,39 +233,6 @@ def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[EnergyPiece] | N
 def _finite(value: float | None) -> float | None:
     """Return a figure, or None where it overflowed; the run's metrics say why."""
     return value if value is not None and math.isfinite(value) else None
-
-
-def _costs(run: RunRecord, accounting: Accounting) -> dict[str, float | None] | None:
-    """Return each trial's share of its slots' rent; None where energy is paid instead, or nothing is known."""
-    prices = accounting.prices
-    if prices is None or prices.premises == "own":
-        return None
-    rented = rent(run, accounting, prices)
-    costs: dict[str, float | None] = {}
-    for trial in run.trials:
-        total: float | None = None if rented.slot.usd is None else 0.0  # no time at an unknown price is unknown too
-        for attempt in trial.attempts:
-            usd = rented.of_slot(attempt.slot).usd if attempt.slot is not None else 0.0
-            total = None if usd is None or total is None else total + usd * busy_ns(attempt) / NANOSECONDS_PER_HOUR
-        costs[trial.trial] = total
-    return costs
-
-
-def _tariff(energy: float | None, accounting: Accounting) -> float | None:
-    prices = accounting.prices
-    if energy is None or prices is None or prices.premises != "own" or prices.usd_per_kwh is None:
-        return None
-    return energy / JOULES_PER_KWH * prices.usd_per_kwh
-
-
-def _wasted_ns(run: RunRecord, policy: Policy) -> dict[str, int] | None:
-    """Return the wasted busy time of each trial that has any; None for `post_goal` without a goal that was met."""
-    if policy == "post_goal" and goal_reached(run) is None:
-        return None
-    by_trial: dict[str, int] = {}
-    for (trial, _), attempt, after in wasted_attempts(run, policy):
-        by_trial[trial] = by_trial.get(trial, 0) + busy_ns(attempt, after)
-    return by_trial
 
 
 def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, Row]) -> Iterator[Row]:

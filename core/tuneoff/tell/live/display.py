@@ -54,7 +54,7 @@ class Lines:
             return
         self._run_id = current.run_id if current is not None else ""
         self._next = self._clock() + self.every_seconds
-        title = f"{sentences.current_title(current)} ({current.run_id}): {sentences.current_text(current)}" if current else ""
+        title = f"{sentences.current_title(current)} ({current.run_id}): {sentences.trials_text(current.live)}" if current else ""
         self.line("; ".join(filter(None, (sentences.headline(state), title, sentences.time_left(state)))))
 
     def close(self) -> None:

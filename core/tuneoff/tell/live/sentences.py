@@ -74,11 +74,6 @@ def current_title(current: Current) -> str:
     return f"[{current.position}/{current.total}] {printable(current.name)}"
 
 
-def current_text(current: Current) -> str:
-    """Return where the current run stands: step, trials, incumbent, rate, time left."""
-    return printable(trials_text(current.live))
-
-
 def between(state: LiveState) -> str:
     """Return what is said where no run is under way."""
     return "the next run is being prepared" if state.activity is Activity.WORKING else ""
@@ -94,7 +89,7 @@ def failures(state: LiveState) -> Iterator[str]:
 
 
 def trials_text(live: LiveRun) -> str:
-    """Return where a run stands: trials, incumbent, rate, time left."""
+    """Return where a run stands: trials, incumbent, rate, step or time left."""
     parts = [f"{live.ended}/{live.trials} trials"]
     kinds = {"running": live.running, "pruned": live.pruned, "failed": live.failed, "cancelled": live.cancelled}
     parts += [f"{count} {name}" for name, count in kinds.items() if count]
@@ -106,7 +101,7 @@ def trials_text(live: LiveRun) -> str:
         parts.append(f"step {live.step}")
     elif live.seconds_left is not None:
         parts.append(f"{duration_text(live.seconds_left)} left")
-    return ", ".join(parts)
+    return printable(", ".join(parts))
 
 
 def rate_text(live: LiveRun) -> str:
@@ -138,7 +133,7 @@ def now(state: LiveState) -> Iterator[str]:
     """Yield who works in the folder or how to go on, and the current run."""
     yield activity(state)
     if state.current is not None:
-        yield f"{current_title(state.current)}: {current_text(state.current)}"
+        yield f"{current_title(state.current)}: {trials_text(state.current.live)}"
     elif text := between(state):
         yield text
 
@@ -181,7 +176,7 @@ def _texts(state: LiveState) -> dict[str, Any]:
         "left": time_left(state),
         "activity": activity(state),
         "current": current_title(state.current) if state.current is not None else between(state),
-        "progress": current_text(state.current) if state.current is not None else "",
+        "progress": trials_text(state.current.live) if state.current is not None else "",
         "figures": _figures(state.current) if state.current is not None else {},
         "failures": list(failures(state)),
     }

@@ -48,12 +48,6 @@ class Access:
     token: str | None
     cookie: str  # the name of the cookie; it has the port, as cookies of one host are of all its ports
 
-    def allows_host(self, headers: Sequence[str]) -> bool:
-        """Tell whether the `Host` headers name this server: a page of another name that resolves to loopback does not."""
-        if len(headers) != 1:
-            return False
-        return self.hosts is None or headers[0].strip().lower() in self.hosts
-
     def allows(self, query: str, cookies: Sequence[str]) -> bool:
         """Tell whether a request has the token, in its query or as cookie."""
         return self.token is None or self.is_in_query(query) or any(self._is_token(value) for value in self._values(cookies))
@@ -74,16 +68,6 @@ class Access:
         return [value.strip() for name, _, value in pairs if name.strip() == self.cookie]
 
 
-def access_of(address: str, port: int) -> Access:
-    """Return the rule for a server that is bound to an address (as text of the socket) and port."""
-    cookie = f"tuneoff_{port}"
-    if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
-        return Access(hosts=None, token=secrets.token_urlsafe(32), cookie=cookie)
-    names = {*LOOPBACK_NAMES, f"[{address}]" if ":" in address else address}
-    hosts = {f"{name}:{port}" for name in names} | (names if port == HTTP_PORT else set())
-    return Access(hosts=frozenset(hosts), token=None, cookie=cookie)
-
-
 class LiveServer(ThreadingHTTPServer):
     """Listens as soon as it is made."""
 
@@ -97,7 +81,13 @@ class LiveServer(ThreadingHTTPServer):
         self._begun: dict[Any, float] = {}  # when each connection was taken (monotonic, seconds), the oldest first
         self._lock = threading.Lock()
         super().__init__(address[:2], Handler)
-        self.access = access_of(str(self.server_address[0]), self.server_port)
+        address, port = str(self.server_address[0]), self.server_port
+        if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+            names = {*LOOPBACK_NAMES, f"[{address}]" if ":" in address else address}
+            hosts = {f"{name}:{port}" for name in names} | (names if port == HTTP_PORT else set())
+            self.access = Access(hosts=frozenset(hosts), token=None, cookie=f"tuneoff_{port}")
+        else:
+            self.access = Access(hosts=None, token=secrets.token_urlsafe(32), cookie=f"tuneoff_{port}")
 
     def server_bind(self) -> None:
         """Bind without asking for the host's name, which may take long."""
@@ -155,7 +145,16 @@ class Handler(BaseHTTPRequestHandler):
         if not super().parse_request():
             return False
         self.close_connection = True
-        refusal = self._refusal()
+        refusal = None
+        hosts, named = self.server.access.hosts, self.headers.get_all("Host", [])
+        if self.command not in METHODS:
+            allowed = ("Allow", ", ".join(METHODS))
+            refusal = text_answer(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served", allowed)
+        elif self.request_version == "HTTP/0.9" or not self.path.startswith("/"):
+            refusal = text_answer(HTTPStatus.BAD_REQUEST, "a request must name a path of this server")
+        elif len(named) != 1 or (hosts is not None and named[0].strip().lower() not in hosts):  # another name for loopback too
+            text = "the Host header must name this server: open the address that it printed"
+            refusal = text_answer(HTTPStatus.FORBIDDEN, text)
         if refusal is not None:
             self.request_version = "HTTP/1.0"  # an answer without headers is none
             self._send(refusal)
@@ -174,16 +173,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         self.do_GET()
-
-    def _refusal(self) -> Answer | None:
-        """Return why a request is refused before anybody asks what for."""
-        if self.command not in METHODS:
-            return text_answer(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served", ("Allow", ", ".join(METHODS)))
-        if self.request_version == "HTTP/0.9" or not self.path.startswith("/"):
-            return text_answer(HTTPStatus.BAD_REQUEST, "a request must name a path of this server")
-        if not self.server.access.allows_host(self.headers.get_all("Host", [])):
-            return text_answer(HTTPStatus.FORBIDDEN, "the Host header must name this server: open the address that it printed")
-        return None
 
     def _send(self, answer: Answer, *headers: tuple[str, str]) -> None:
         self.connection.settimeout(ANSWER_SECONDS)
@@ -221,7 +210,15 @@ def serving(site: Site, address: str, port: int) -> Iterator[LiveServer]:
         family, _, _, _, endpoint = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         server = LiveServer(endpoint, family, site)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise ExperimentError(_unusable(address, port, error)) from error
+        number = getattr(error, "errno", None)
+        if number == errno.EADDRINUSE:
+            text = f"`--port` must be free on {address}, but {port} is in use; take another one, or 0 for any"
+        elif number in (errno.EACCES, errno.EPERM):
+            text = f"`--port` must be allowed to this user, but {port} on {address} is not; take one from 1024 on, or 0 for any"
+        else:
+            reason = getattr(error, "strerror", None) or str(error)
+            text = f"`--address` must be an address of this host, but got {address!r} with port {port}: {reason}"
+        raise ExperimentError(text) from error
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="serve", daemon=True)
     thread.start()
     try:
@@ -230,14 +227,3 @@ def serving(site: Site, address: str, port: int) -> Iterator[LiveServer]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _unusable(address: str, port: int, error: Exception) -> str:
-    """Return why nothing can be served there: rule, value, way out."""
-    number = getattr(error, "errno", None)
-    if number == errno.EADDRINUSE:
-        return f"`--port` must be free on {address}, but {port} is in use; take another one, or 0 for any"
-    if number in (errno.EACCES, errno.EPERM):
-        return f"`--port` must be allowed to this user, but {port} on {address} is not; take one from 1024 on, or 0 for any"
-    reason = getattr(error, "strerror", None) or str(error)
-    return f"`--address` must be an address of this host, but got {address!r} with port {port}: {reason}"

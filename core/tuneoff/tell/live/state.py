@@ -5,7 +5,7 @@ Terminal, text, JSON and page show this, and compute nothing.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.run.progress import LiveRun
-from tuneoff.run.run_ends import STATUSES, UNFINISHED
+from tuneoff.run.run_ends import UNFINISHED
 
 
 class Activity(StrEnum):
@@ -116,12 +116,6 @@ class LiveState:
 def cells_of(rows: Iterable[SeedRow]) -> list[SeedCell]:
     """Return the cells of all rows."""
     return [cell for row in rows for cell in row.cells if cell is not None]
-
-
-def counted_statuses(rows: Iterable[SeedRow]) -> dict[str, int]:
-    """Return the number of runs by status, in the order of `STATUSES`."""
-    counts = Counter(cell.status for cell in cells_of(rows))
-    return {status: counts[status] for status in STATUSES}
 
 
 class RuntimeEstimator:

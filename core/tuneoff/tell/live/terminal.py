@@ -173,7 +173,7 @@ def _current(state: LiveState, width: int) -> RenderableType:
         text = sentences.between(state)
         return Text(text, "dim") if text else Group()
     grid = Table.grid(padding=(0, 1))
-    cells: list[RenderableType] = ["", Text(sentences.current_text(current))]
+    cells: list[RenderableType] = ["", Text(sentences.trials_text(current.live))]
     if width >= BAR_FROM:
         bar = ProgressBar(current.live.trials, current.live.ended, width=BAR, complete_style="cyan", finished_style="cyan")
         cells.insert(1, bar)
@@ -182,7 +182,10 @@ def _current(state: LiveState, width: int) -> RenderableType:
 
 
 def map_lines(rows: Sequence[SeedRow], width: int, most: int) -> tuple[list[Text], int]:
-    """Return the map in at most `most` lines (at least 1) of at most `width` columns, and for how many runs a sign stands."""
+    """Return the map in at most `most` lines (at least 1) of at most `width` columns, and for how many runs a sign stands.
+
+    Where a line per row does not fit: some lines per adapter; of too many adapters all in one, without a name.
+    """
     seeds = max((len(row.cells) for row in rows), default=0)
     texts = [printable(row.text) for row in rows]
     longest = max(map(cell_len, texts), default=0)
@@ -195,12 +198,8 @@ def map_lines(rows: Sequence[SeedRow], width: int, most: int) -> tuple[list[Text
                 for text, row in zip(texts, rows, strict=True)
             ]
             return [Text(GAP).join(blocks[start::height]) for start in range(height)], 1
-    return _by_adapter(rows, width, most)
 
-
-def _by_adapter(rows: Sequence[SeedRow], width: int, most: int) -> tuple[list[Text], int]:
-    """Return some lines per adapter, with signs for one or more runs each; of too many adapters all in one, without a name."""
-    runs: dict[str, list[str]] = {}
+    runs: dict[str, list[str]] = {}  # statuses by adapter
     for row in rows:
         runs.setdefault(printable(row.adapter), []).extend(cell.status for cell in row.cells if cell is not None)
     label = min(max(map(cell_len, runs), default=0), max(LEAST_LABEL, width // 3))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import selected_executions
 from tuneoff.run.progress import LiveRun, Tracker
-from tuneoff.run.run_ends import RUNNING, UNFINISHED, Holder, begun_ns, holder, newest
+from tuneoff.run.run_ends import RUNNING, STATUSES, UNFINISHED, Holder, begun_ns, holder, newest
 from tuneoff.tell.live.state import (
     Activity,
     Current,
@@ -35,7 +36,6 @@ from tuneoff.tell.live.state import (
     SeedRow,
     SoFar,
     cells_of,
-    counted_statuses,
 )
 from tuneoff.tell.record_head import read_head
 
@@ -94,7 +94,8 @@ class Watcher:
         key = (self._executions.changes, self._holder, running)
         if key != self._key:
             self._key, self._rows = key, self._read_rows(running)
-        counts = counted_statuses(self._rows)
+        statuses = Counter(cell.status for cell in cells_of(self._rows))
+        counts = {status: statuses[status] for status in STATUSES}
         if self.current is not None or self._holder.works:
             activity = Activity.WORKING
         elif host is not None:
@@ -272,32 +273,24 @@ class Executions:
                 continue  # not begun
             before = self._scanned.get(run_id)
             if before is None or before[0] != modified or before[1] - modified <= SETTLED_NS:
-                self._scan(run_id, folder, modified)
+                now = time.time_ns()
+                try:
+                    with os.scandir(folder) as entries:
+                        paths = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+                except OSError:
+                    continue
+                for path in paths:
+                    if path not in self.ended and path not in self.open and path not in self.problems:
+                        self.open[path] = begun_ns(path)
+                        self.changes += 1
+                self._scanned[run_id] = (modified, now)
         for folder in list(self.open):
-            self._look_for_record(folder)
-
-    def _scan(self, run_id: str, folder: str, modified: int) -> None:
-        now = time.time_ns()
-        try:
-            with os.scandir(folder) as entries:
-                paths = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-        except OSError:
-            return
-        for path in paths:
-            if path not in self.ended and path not in self.open and path not in self.problems:
-                self.open[path] = begun_ns(path)
-                self.changes += 1
-        self._scanned[run_id] = (modified, now)
-
-    def _look_for_record(self, folder: str) -> None:
-        if not os.path.lexists(os.path.join(folder, END)):
-            if not os.path.isdir(folder):  # it was removed
-                del self.open[folder]
-                self.changes += 1
-            return
-        try:
-            self.ended[folder] = read_head(Path(folder))
-        except ResultsError as error:
-            self.problems[folder] = str(error)
-        del self.open[folder]
-        self.changes += 1
+            if os.path.lexists(os.path.join(folder, END)):
+                try:
+                    self.ended[folder] = read_head(Path(folder))
+                except ResultsError as error:
+                    self.problems[folder] = str(error)
+            elif os.path.isdir(folder):
+                continue
+            del self.open[folder]  # it has ended, or was removed
+            self.changes += 1

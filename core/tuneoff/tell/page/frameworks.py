@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from tuneoff.judge.metrics import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND
 from tuneoff.judge.stats.location import Interval
 from tuneoff.run.run_ends import STATUSES
 from tuneoff.tell.page.texts import MARKS, percent
+from tuneoff.tell.report.notes import Circumstances, cost_notes, notes
 from tuneoff.tell.report.tables import SIGNS, FigureCell, unit_of
 
 MOST_REFERENCES = 30  # rows, of which each has its ratio to each other one on the page
@@ -42,28 +43,14 @@ class FrameworkTable:
     notes: tuple[str, ...] = ()
 
 
-def framework_tables(groups: Sequence[Group]) -> list[FrameworkTable]:
-    """Return the tables: quality and time, energy and cost, what adds to a trial, what went wrong."""
-    return [
-        _figures("quality-time", "Quality and time", groups, QUALITY_AND_TIME),
-        _figures("energy-cost", "Energy, CO2e, cost and waste", groups, ENERGY_AND_COST),
-        _figures("added", "Where the time that is added to each trial comes from", groups, ADDED),
-        _reliability(groups),
-    ]
-
-
-def _figures(name: str, caption: str, groups: Sequence[Group], names: Sequence[str]) -> FrameworkTable:
-    columns = [*map(metric, names)]
-    return FrameworkTable(
-        name=name,
-        caption=caption,
-        heads=tuple(column_head(column, groups) for column in columns),
-        columns=tuple(columns),
-    )
-
-
-def _reliability(groups: Sequence[Group]) -> FrameworkTable:
-    heads = (
+def framework_tables(groups: Sequence[Group], measured_by: Circumstances) -> Iterator[FrameworkTable]:
+    """Yield the tables: quality and time, energy and cost, what adds to a trial, what went wrong."""
+    headings = {name: metric(name).heading for name in ENERGY_AND_COST}
+    below = {
+        "quality-time": notes(groups),
+        "energy-cost": cost_notes(groups, headings, measured_by) if any(group.done for group in groups) else [],
+    }
+    of_runs = (  # as `run_cells` has them
         ColumnHead("done", "of plan", "runs that are done, of those that were planned"),
         ColumnHead("not done", title="runs by status"),
         ColumnHead("success", "Wilson", "share of tried runs that are done, with its interval"),
@@ -71,14 +58,21 @@ def _reliability(groups: Sequence[Group]) -> FrameworkTable:
         ColumnHead("pruned", "trials"),
         ColumnHead("failed", "trials", "failed or timed out"),
         ColumnHead("cancelled", "trials", "ended with their run, or by its budget"),
-        *(column_head(metric(name), groups) for name in FOOTPRINT),
     )
-    columns = tuple(map(metric, FOOTPRINT))
-    return FrameworkTable(name="reliability", caption="Failures and footprint", heads=heads, columns=columns)
+    tables: tuple[tuple[str, str, Sequence[str], tuple[ColumnHead, ...]], ...] = (
+        ("quality-time", "Quality and time", QUALITY_AND_TIME, ()),
+        ("energy-cost", "Energy, CO2e, cost and waste", ENERGY_AND_COST, ()),
+        ("added", "Where the time that is added to each trial comes from", ADDED, ()),
+        ("reliability", "Failures and footprint", FOOTPRINT, of_runs),
+    )
+    for name, caption, names, first in tables:
+        columns = tuple(map(metric, names))
+        heads = (*first, *(column_head(column, groups) for column in columns))
+        yield FrameworkTable(name=name, caption=caption, heads=heads, columns=columns, notes=tuple(below.get(name, ())))
 
 
 def run_cells(group: Group) -> tuple[FigureCell, ...]:
-    """Return what became of its runs and trials, as `_reliability` heads it."""
+    """Return what became of its runs and trials, as `framework_tables` heads it."""
     counts = {name: sum(run.status == name for run in group.runs) for name in STATUSES}
     others = [f"{count} {name}" for name, count in counts.items() if count and name != "done"]
     success, ended = group.success, group.counts
@@ -137,11 +131,6 @@ def ratio_cells(row: Row, scope: str, setting: Setting) -> list[RatioCell]:
     if len(setting.rows) > MOST_REFERENCES:
         return []
     return [ratio_cell(row, scope, other.label) for other in setting.rows]
-
-
-def rows_of(setting: Setting, *, excluded: bool) -> list[Row]:
-    """Return the rows that are compared, or those that a flag keeps out."""
-    return [row for row in setting.rows if bool(row.excluded) is excluded]
 
 
 def added_cell(interval: Interval | None, *, in_ms: bool = False) -> FigureCell:

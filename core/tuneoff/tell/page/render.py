@@ -17,7 +17,7 @@ from tuneoff.base.format import MISSING, counted, duration_text, figure, number,
 from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.judge.answers.across import compared_by
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks
-from tuneoff.judge.answers.phrases import scope_text
+from tuneoff.judge.answers.phrases import display_unit, scope_text
 from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page import frameworks, runs, texts
 from tuneoff.tell.page.texts import sentence, size_cell, visible
@@ -60,11 +60,22 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(mean_difference, interval_cell, p_text),
     *(frameworks.added_cell, frameworks.added_range, frameworks.report_cell, frameworks.job_cell, frameworks.job_range),
     *(frameworks.failed, frameworks.has_intervals),
-    *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.rows_of, frameworks.signs_used),
-    *(frameworks.run_cells, figure_cell, drawing.axis_unit, drawing.strip, job_parts.bars, shares.drawn),
+    *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.signs_used),
+    *(frameworks.run_cells, figure_cell, drawing.strip, job_parts.bars, shares.drawn),
     *(runs.run_cell, runs.run_flags, strategy_text, variant_text),
     *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell),
-    *(texts.robustness, texts.seeds_to_decide, with_command, counted, duration_text, number, score, scope_text, sentence),
+    *(
+        texts.robustness,
+        texts.seeds_to_decide,
+        with_command,
+        counted,
+        duration_text,
+        number,
+        score,
+        display_unit,
+        scope_text,
+        sentence,
+    ),
 )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +18,20 @@ from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.answers.phrases import display_unit
 from tuneoff.judge.choice.choice import ENERGY, Choice, Setting
 from tuneoff.judge.choice.choose import choose, time_question
-from tuneoff.judge.groups import Group
-from tuneoff.judge.metrics import ENERGY_AND_COST
 from tuneoff.judge.results import Results, read_results
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_bytes
 from tuneoff.tell.page import texts
-from tuneoff.tell.page.frameworks import FrameworkTable, framework_tables
+from tuneoff.tell.page.frameworks import framework_tables
 from tuneoff.tell.page.render import render
 from tuneoff.tell.page.runs import STATUSES, Facts, fault_tables, framework_facts, machine_facts, package_facts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
-from tuneoff.tell.plots.drawing import Scale, shared_scale, styles
-from tuneoff.tell.report.notes import Circumstances, circumstances, cost_notes, notes
+from tuneoff.tell.plots.drawing import Scale, scale, styles
+from tuneoff.tell.report.notes import Circumstances, circumstances
 from tuneoff.tell.report.tables import facts
 
 MOST_RUNS = 4000  # in the table of runs; beyond, the page would be too large
@@ -69,7 +67,11 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
     main = choice.settings[0] if choice.settings else None
     time = time_question(answers)
     questions = sorted(answers.questions, key=lambda question: question is not time)  # the one on time first
-    drawn, left_out = _anytime(results, main)
+    drawn, left_out = list[Panel](), 0  # where any framework of the main setting has as many runs as a verdict needs
+    columns = [(row, column) for row in (main.rows if main is not None else ()) for column in row.columns.values()]
+    if main is not None and any(len(column.group.runs) >= FEWEST_SEEDS for _, column in columns):
+        names = {row.label: row.name for row, _ in columns}
+        drawn, left_out = panels(curves(results), names, [scope.text for scope in main.scopes])
     runs = {run.run_id: (group, run) for group in answers.groups for run in group.runs}
     return {
         "name": choice.name,
@@ -89,7 +91,7 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
         "status_counts": [(name, answers.statuses[name]) for name in STATUSES if answers.statuses.get(name)],
         "across_notes": list(dict.fromkeys(line for across in answers.across for line in across.texts)),
         "unjudged": texts.unjudged(answers),
-        "tables": _with_notes(answers.groups, measured_by),
+        "tables": list(framework_tables(answers.groups, measured_by)),
         "styles": styles((group.label, group.replicate, bool(group.excluded)) for group in answers.groups),
         "panels": drawn,
         "panels_left_out": left_out,
@@ -106,34 +108,27 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
 def _axes(setting: Setting, questions: Iterable[Question]) -> dict[str, Scale]:
     scope = setting.scopes[0].text  # the first column, which the dots are of
     groups = [row.columns[scope].group for row in setting.rows if scope in row.columns]
-    axes = {question.name: shared_scale(groups, question) for question in questions}
-    return {name: axis for name, axis in axes.items() if axis is not None}
-
-
-def _anytime(results: Results, main: Setting | None) -> tuple[list[Panel], int]:
-    """Return the panels of the main setting, where any of its frameworks has as many runs as a verdict needs."""
-    enough = main is not None and any(
-        len(column.group.runs) >= FEWEST_SEEDS for row in main.rows for column in row.columns.values()
-    )
-    if main is None or not enough:
-        return [], 0
-    return panels(curves(results), {row.label: row.name for row in main.rows}, [scope.text for scope in main.scopes])
-
-
-def _with_notes(groups: Sequence[Group], measured_by: Circumstances) -> list[FrameworkTable]:
-    headings = {name: metric(name).heading for name in ENERGY_AND_COST}
-    cost = tuple(cost_notes(groups, headings, measured_by)) if any(group.done for group in groups) else ()
-    by_table = {"quality-time": tuple(notes(groups)), "energy-cost": cost}
-    return [replace(table, notes=by_table.get(table.name, ())) for table in framework_tables(groups)]
+    axes = {}
+    for question in questions:
+        _, factor = display_unit(question.metric, question.unit)
+        axis = scale(factor * value for group in groups for value in group.estimate(question.metric).present)
+        if axis is not None:
+            axes[question.name] = axis
+    return axes
 
 
 def basis(results: Results, answers: Answers, circumstances: Circumstances) -> list[Facts]:
     """Return what the figures rest on."""
     plan = results.plan
     meters = circumstances.meters or ("no run has samples of a meter",)
+    questions = tuple(
+        f"{question.name}: {question.metric}, margin {question.margin_text or 'none'}" for question in answers.questions
+    )
+    family = f"for a family of {answers.family_size} comparisons, by Bonferroni"
+    confidence_text = f"{confidence(answers.confidence)} {family}"
     return [
         Facts(title="Measured by", rows=(("meter", meters), ("charged by", circumstances.accounting or ("nothing",)))),
-        Facts(title="Judged by", rows=tuple(_judged(answers))),
+        Facts(title="Judged by", rows=(("questions", questions or ("none",)), ("confidence", (confidence_text,)))),
         Facts(
             title="Frozen before the first run",
             rows=tuple((key.replace("_", " "), (_value(value),)) for key, value in answers.analysis.items() if key not in APART),
@@ -148,16 +143,6 @@ def basis(results: Results, answers: Answers, circumstances: Circumstances) -> l
                 ("repeat it", (command("bundle", results.folder), "then, also elsewhere: tuneoff reproduce BUNDLE")),
             ),
         ),
-    ]
-
-
-def _judged(answers: Answers) -> list[tuple[str, tuple[str, ...]]]:
-    questions = tuple(
-        f"{question.name}: {question.metric}, margin {question.margin_text or 'none'}" for question in answers.questions
-    )
-    return [
-        ("questions", questions or ("none",)),
-        ("confidence", (f"{confidence(answers.confidence)} for a family of {answers.family_size} comparisons, by Bonferroni",)),
     ]
 
 

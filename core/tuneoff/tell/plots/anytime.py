@@ -60,41 +60,42 @@ def panels(curves: Sequence[Curve], names: Mapping[str, str], scopes: Sequence[s
         group = curve.group
         if group.scope.text in by_scope and group.label in names:
             by_scope[group.scope.text].setdefault(group.label, []).append(curve)
-    drawable = [panel for scope, by_label in by_scope.items() if (panel := _panel(scope, by_label, names)) is not None]
+    drawable = []
+    for scope, by_label in by_scope.items():
+        enough = {label: of for label, of in by_label.items() if len(of) >= FEWEST_SEEDS}
+        first = next((curve for of in enough.values() for curve in of), None)
+        if first is None:
+            continue
+        objective = first.group.spec.experiment.objective
+        is_share = objective.mode == "max" and all(
+            0 <= step.value <= 1 for of in enough.values() for curve in of for step in curve.steps
+        )
+        is_max = objective.mode == "max" and not is_share
+        medians = [
+            median for label, of in enough.items() if (median := _median(label, of, is_max=is_max, is_share=is_share)).points
+        ]
+        x = scale([value for median in medians for value in (median.points[0][0], median.end)])
+        values = [value for median in medians for point in median.points for value in point[1:] if math.isfinite(value)]
+        if min(values, default=-1.0) >= 0:  # an error of 0 beside greater ones is drawn at half of the least of those
+            least = min((value for value in values if value > 0), default=0.0)
+            values = [max(value, least / 2) for value in values]
+        y = scale(values, STEEP)
+        if x is None or y is None:
+            continue
+        lines = sorted((_line(median, x, y, names[median.label]) for median in medians), key=lambda line: line.end_y)
+        name = objective.metric.replace("_", " ")
+        panel = Panel(
+            scope=scope,
+            metric=f"error of {name} (1 − {name})" if is_share else name,
+            x=x,
+            y=y,
+            lines=tuple(
+                replace(line, label_y=label_y) for line, label_y in zip(lines, apart([line.end_y for line in lines]), strict=True)
+            ),
+        )
+        drawable.append(panel)
     selected = [drawable[index] for index in spread_out(len(drawable), MOST_PANELS)]
     return selected, len(drawable) - len(selected)
-
-
-def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[str, str]) -> Panel | None:
-    enough = {label: of for label, of in by_label.items() if len(of) >= FEWEST_SEEDS}
-    first = next((curve for of in enough.values() for curve in of), None)
-    if first is None:
-        return None
-    objective = first.group.spec.experiment.objective
-    is_share = objective.mode == "max" and all(
-        0 <= step.value <= 1 for of in enough.values() for curve in of for step in curve.steps
-    )
-    is_max = objective.mode == "max" and not is_share
-    medians = [median for label, of in enough.items() if (median := _median(label, of, is_max=is_max, is_share=is_share)).points]
-    x = scale([value for median in medians for value in (median.points[0][0], median.end)])
-    values = [value for median in medians for point in median.points for value in point[1:] if math.isfinite(value)]
-    if min(values, default=-1.0) >= 0:  # an error of 0 beside greater ones is drawn at half of the least of those
-        least = min((value for value in values if value > 0), default=0.0)
-        values = [max(value, least / 2) for value in values]
-    y = scale(values, STEEP)
-    if x is None or y is None:
-        return None
-    lines = sorted((_line(median, x, y, names[median.label]) for median in medians), key=lambda line: line.end_y)
-    name = objective.metric.replace("_", " ")
-    return Panel(
-        scope=scope,
-        metric=f"error of {name} (1 − {name})" if is_share else name,
-        x=x,
-        y=y,
-        lines=tuple(
-            replace(line, label_y=label_y) for line, label_y in zip(lines, apart([line.end_y for line in lines]), strict=True)
-        ),
-    )
 
 
 def _median(label: str, curves: Sequence[Curve], *, is_max: bool, is_share: bool) -> _Median:

@@ -116,18 +116,21 @@ class Scale:
     @property
     def ticks(self) -> tuple[tuple[float, str], ...]:
         """Some round values: (where, text)."""
-        return tuple((self.at(value), _short(figure(value))) for value in self._round())
-
-    def _round(self) -> list[float]:
         if self.is_log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             candidates = [number * 10.0**power for power in range(first, last + 1) for number in (1, 2, 5)]
-            inside = [value for value in candidates if self.low <= value <= self.high]
-            powers = [value for value in inside if math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)]
-            return inside if len(inside) <= MOST_TICKS else powers or inside[:1]
-        size = 10.0 ** math.floor(math.log10((self.high - self.low) / MOST_TICKS))
-        step = next(size * number for number in STEPS if (self.high - self.low) / (size * number) <= MOST_TICKS)
-        return [number * step for number in range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)]
+            values = [value for value in candidates if self.low <= value <= self.high]
+            if len(values) > MOST_TICKS:
+                logarithms = {value: math.log10(value) for value in values}
+                powers = [value for value, log in logarithms.items() if math.isclose(log, round(log), abs_tol=1e-9)]
+                values = powers or values[:1]
+        else:
+            size = 10.0 ** math.floor(math.log10((self.high - self.low) / MOST_TICKS))
+            step = next(size * number for number in STEPS if (self.high - self.low) / (size * number) <= MOST_TICKS)
+            ends = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            values = [number * step for number in range(ends[0], ends[1] + 1)]
+        texts = ((value, figure(value)) for value in values)  # without the zeros at the end of decimals
+        return tuple((self.at(value), text.rstrip("0").rstrip(".") if "." in text else text) for value, text in texts)
 
 
 def scale(values: Iterable[float], far: float = FAR) -> Scale | None:
@@ -140,11 +143,6 @@ def scale(values: Iterable[float], far: float = FAR) -> Scale | None:
         return Scale(low=low / 1.1, high=high * 1.1, is_log=True)
     margin = (high - low) * 0.05 or abs(high) * 0.05 or 0.5
     return Scale(low=low - margin, high=high + margin)
-
-
-def _short(text: str) -> str:
-    """Return a number without the zeros at the end of its decimals."""
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def order_statistic(values: Sequence[float], share: float) -> float:
@@ -198,17 +196,6 @@ class Strip:
     median: float | None
     failed: tuple[int, ...]
     more: int  # dots that are not drawn
-
-
-def shared_scale(groups: Sequence[Group], question: Question) -> Scale | None:
-    """Return the axis of a question's values over some groups, in the unit that people read."""
-    _, factor = display_unit(question.metric, question.unit)
-    return scale(factor * value for group in groups for value in group.estimate(question.metric).present)
-
-
-def axis_unit(question: Question) -> str:
-    """Return the unit of its axis, "" for a score."""
-    return display_unit(question.metric, question.unit)[0]
 
 
 def strip(group: Group, question: Question, axis: Scale) -> Strip:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuneoff.base.clock import MILLISECONDS
@@ -65,15 +65,14 @@ def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
             parts = {name: sum(parts[name] for parts in of_runs) / len(of_runs) for name in PARTS}
             jobs.append((row, seconds, middle, parts))
     longest = max((sum(parts.values()) for *_, parts in jobs), default=0.0) or 1.0
-    return [Bar(row=row, seconds=seconds, seeds=seeds, parts=_job_parts(parts, longest)) for row, seconds, seeds, parts in jobs]
-
-
-def _job_parts(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...]:
-    placed, at = [], 0.0
-    for name, seconds in parts.items():
-        placed.append(JobPart(name=name, seconds=seconds, start=at / longest, width=seconds / longest))
-        at += seconds
-    return tuple(placed)
+    row_bars = []
+    for row, seconds, seeds, parts in jobs:
+        placed, at = [], 0.0
+        for name, part_seconds in parts.items():
+            placed.append(JobPart(name=name, seconds=part_seconds, start=at / longest, width=part_seconds / longest))
+            at += part_seconds
+        row_bars.append(Bar(row=row, seconds=seconds, seeds=seeds, parts=tuple(placed)))
+    return row_bars
 
 
 def _middle(group: Group, time: Question) -> tuple[int, ...]:

@@ -66,7 +66,19 @@ def circumstances(results: Path, records: Iterable[RunRecord]) -> Circumstances:
         header = header_of(folder)
         if header is not None:
             meters.update(dict.fromkeys(_meter(header)))
-        accounting.update(dict.fromkeys(_charges(folder)))
+        try:
+            charged = read_accounting(folder)
+        except ResultsError as error:
+            accounting[f"{error}."] = None
+            continue
+        billed = []  # what makes short runs cost the same
+        if (prices := charged.prices) is not None and prices.premises != "own":
+            least, unit = prices.billing_minimum_seconds, prices.billing_granularity_seconds
+            billed += [f"at least {least:g} s"] if least else []
+            billed += [f"in steps of {unit:g} s"] if unit else []
+        billing = f"; billed {' and '.join(billed)}" if billed else ""
+        texts = (carbon_line(charged), f"{prices_line(charged)}{billing}")
+        accounting.update(dict.fromkeys(f"{text[0].upper()}{text[1:]}." for text in texts))
     return Circumstances(meters=tuple(meters), accounting=tuple(accounting))
 
 
@@ -82,21 +94,6 @@ def _meter(header: Header) -> list[str]:
     return lines
 
 
-def _charges(folder: Path) -> list[str]:
-    try:
-        accounting = read_accounting(folder)
-    except ResultsError as error:
-        return [f"{error}."]
-    billed = []  # what makes short runs cost the same
-    prices = accounting.prices
-    if prices is not None and prices.premises != "own":
-        least, unit = prices.billing_minimum_seconds, prices.billing_granularity_seconds
-        billed += [f"at least {least:g} s"] if least else []
-        billed += [f"in steps of {unit:g} s"] if unit else []
-    billing = f"; billed {' and '.join(billed)}" if billed else ""
-    return [f"{line[0].upper()}{line[1:]}." for line in (carbon_line(accounting), f"{prices_line(accounting)}{billing}")]
-
-
 def notes(groups: Sequence[Group]) -> list[str]:
     """Return what the table of figures cannot hold; the groups are in its order."""
     lines = [warning.long for warning in excluded(groups)]
@@ -109,7 +106,18 @@ def notes(groups: Sequence[Group]) -> list[str]:
         ]
     if uncertainty := max((group.clock_uncertainty for group in groups), default=0.0):
         lines.append(f"Clocks of the hosts agree within {number(uncertainty)} ms.")
-    lines += condition_lines((group.label, group.conditions) for group in groups)
+    by_label: dict[str, list[Conditions]] = {}
+    for group in groups:
+        by_label.setdefault(group.label, []).append(group.conditions)
+    limits = _shared(by_label, lambda conditions: conditions.cpu_limits)
+    reports = _shared(by_label, lambda conditions: tuple(REPORTS.get(report, report) for report in conditions.reports))
+    lines += [f"Limit of a slot's processors: {text}." for text in limits]
+    lines += [f"Epochs of which a framework is told: {text}." for text in reports]
+    for label, of_label in by_label.items():
+        if changed := dict.fromkeys(text for conditions in of_label for text in conditions.changed_defaults):
+            lines.append(f"{label} is changed against its defaults: {'; '.join(changed)}.")
+        if any(conditions.process_per_trial for conditions in of_label):
+            lines.append(f"{label} starts a process per trial, which imports what the workload needs: that is in its overhead.")
     lines += _same(groups)
     for group in groups:
         ended = [run for run in group.unskipped if run.status not in ("done", "running", "planned")]
@@ -235,32 +243,14 @@ def _waste(groups: Sequence[Group]) -> Iterator[str]:
             "compare the total compute (CPU) and what pruning saved."
         )
     for group in groups:
-        if group.scope.pruner != "none" and any(group.estimate(metric).present for metric in SAVED):
-            yield f"{name(group)}: pruning saved {', '.join(_saved(group))} (estimated, medians)."
-
-
-def _saved(group: Group) -> Iterator[str]:
-    for estimate in map(group.estimate, SAVED):
-        if estimate.middle is not None and math.isfinite(estimate.middle):
-            unit, factor = shown_unit(estimate.unit)
-            what = "epochs" if estimate.unit == "count" else unit
-            yield f"{ESTIMATED}{figure(estimate.middle * factor)} {what}"
-
-
-def condition_lines(labelled: Iterable[tuple[str, Conditions]]) -> list[str]:
-    """Return the lines that stand below figures; `labelled`: labels, each as often as it has groups, with their conditions."""
-    by_label: dict[str, list[Conditions]] = {}
-    for label, conditions in labelled:
-        by_label.setdefault(label, []).append(conditions)
-    lines = [f"Limit of a slot's processors: {text}." for text in _shared(by_label, lambda conditions: conditions.cpu_limits)]
-    reports = _shared(by_label, lambda conditions: tuple(REPORTS.get(report, report) for report in conditions.reports))
-    lines += [f"Epochs of which a framework is told: {text}." for text in reports]
-    for label, of_label in by_label.items():
-        if changed := dict.fromkeys(text for conditions in of_label for text in conditions.changed_defaults):
-            lines.append(f"{label} is changed against its defaults: {'; '.join(changed)}.")
-        if any(conditions.process_per_trial for conditions in of_label):
-            lines.append(f"{label} starts a process per trial, which imports what the workload needs: that is in its overhead.")
-    return lines
+        saved = []
+        for estimate in map(group.estimate, SAVED if group.scope.pruner != "none" else ()):
+            if estimate.middle is not None and math.isfinite(estimate.middle):
+                unit, factor = shown_unit(estimate.unit)
+                what = "epochs" if estimate.unit == "count" else unit
+                saved.append(f"{ESTIMATED}{figure(estimate.middle * factor)} {what}")
+        if saved:
+            yield f"{name(group)}: pruning saved {', '.join(saved)} (estimated, medians)."
 
 
 def _shared(by_label: Mapping[str, Sequence[Conditions]], texts: Callable[[Conditions], tuple[str, ...]]) -> list[str]:

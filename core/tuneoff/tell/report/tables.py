@@ -40,16 +40,13 @@ from tuneoff.judge.choice.choice import (
     BestConfiguration,
     Choice,
     LengthTable,
-    Point,
     Row,
-    ScalingCurve,
     Setting,
     failures,
 )
 from tuneoff.judge.choice.curve import FIGURES, curve_amount, x_text
 from tuneoff.judge.groups import Group
 from tuneoff.judge.metrics import COLUMNS
-from tuneoff.judge.results import Scope
 from tuneoff.judge.stats.location import Interval, middle
 from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.tell.report.notes import NO_CIRCUMSTANCES, Circumstances, cost_notes, notes
@@ -146,25 +143,28 @@ def _table(groups: Sequence[Group], columns: Sequence[Metric]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
     for heading in ("adapter", *(["variant"] if has_variants else []), "sampler"):
         table.add_column(heading, no_wrap=True)
-    for heading in (*(_heading(column, groups) for column in columns), "trials\ndone/failed\n/pruned", "runs\ndone/\nplan"):
+    headings = []  # each name with its unit, which for a score is its metric's name
+    for column in columns:
+        units = {of.unit for group in groups if (of := group.estimate(column.name)).present}
+        unit = unit_of(column.unit or (units.pop() if len(units) == 1 else "objective"), column)
+        heading = f"{column.heading}\n{unit}".replace("_", "_\n")
+        headings.append(heading.replace("w/o test", "\nw/o test").replace("/t", "/\nt"))
+    for heading in (*headings, "trials\ndone/failed\n/pruned", "runs\ndone/\nplan"):
         table.add_column(heading, justify="right", no_wrap=True)
     for group in groups:
-        names = (_adapter(group), *([folded(group.variant)] if has_variants else []), _strategy(group.scope))
+        # Below the adapter's name another platform, and the flag that keeps it out of comparisons; below the sampler the pruner.
+        has_platform = group.spec.platform == "local" or f"@{group.spec.platform}" in group.label
+        names = [folded(group.label), "" if has_platform else group.spec.platform, group.excluded]
+        strategy = [folded(group.scope.sampler), folded(f"+ {group.scope.pruner}") if group.scope.pruner != "none" else ""]
         if group.twins:
             cells = [f"= {group.same_sampler}", *[""] * (len(columns) + 1)]
         else:
             cells = [*(_figure(group, column) for column in columns), _trials(group), _runs(group)]
-        table.add_row(*(Text(text) for text in (*names, *cells)))
+        texts = (
+            "\n".join(filter(None, lines)) for lines in (names, *([[folded(group.variant)]] if has_variants else []), strategy)
+        )
+        table.add_row(*(Text(text) for text in (*texts, *cells)))
     return table
-
-
-def _heading(column: Metric, groups: Sequence[Group]) -> str:
-    """Return a column's name with its unit, which for a score is its metric's name."""
-    units = {of.unit for group in groups if (of := group.estimate(column.name)).present}
-    unit = column.unit or (units.pop() if len(units) == 1 else "objective")
-    return (
-        f"{column.heading}\n{unit_of(unit, column)}".replace("_", "_\n").replace("w/o test", "\nw/o test").replace("/t", "/\nt")
-    )
 
 
 def _figure(group: Group, column: Metric) -> str:
@@ -174,18 +174,6 @@ def _figure(group: Group, column: Metric) -> str:
     cell = figure_cell(group, column)
     mark = "" if cell.text == FAILED else cell.mark
     return f"{mark}{cell.text}" + (f"\n{cell.mark}{cell.below}" if cell.below else "")
-
-
-def _adapter(group: Group) -> str:
-    """Return the adapter's name; below it another platform, and the flag that keeps it out of comparisons."""
-    has_platform = group.spec.platform == "local" or f"@{group.spec.platform}" in group.label
-    below = ("" if has_platform else group.spec.platform, group.excluded)
-    return "\n".join(filter(None, (folded(group.label), *below)))
-
-
-def _strategy(scope: Scope) -> str:
-    """Return the sampler and, below it, the pruner."""
-    return folded(scope.sampler) + (f"\n{folded(f'+ {scope.pruner}')}" if scope.pruner != "none" else "")
 
 
 def _trials(group: Group) -> str:
@@ -237,9 +225,25 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
     more = len(choice.short_warnings) - MOST_WARNINGS
     below += [f"! and {more} more: {choice.report_command}"] if more > 0 else []
     above = table(choice, min(width, TABLE_WIDTH) if width is not None else TABLE_WIDTH)
-    legend = wrapped(_legend(choice.settings[0]), most) if len(above) > 3 else ()  # of several frameworks
+    legend = []
+    if len(above) > 3:  # of several frameworks: what the signs and ranges mean
+        setting = choice.settings[0]
+        ratios = [column.ratios.get(setting.reference or "") for row in setting.rows for column in row.columns.values()]
+        judged = [ratio for ratio in ratios if ratio is not None]
+        signs = "".join(
+            f"; {sign} {words}"
+            for outcome, (sign, words) in SIGNS.items()
+            if outcome is not Outcome.NOT_JUDGED and any(ratio.outcome is outcome for ratio in judged)
+        )
+        over = f"x: job time over that of {setting.reference_name}, median of the"
+        if any(len(row.columns) > 1 for row in setting.rows):
+            legend.append(f"{over} tasks or variants (lowest to highest).")
+        elif judged:
+            ends = "its interval" if any(ratio.is_interval for ratio in judged) else "lowest to highest"
+            legend.append(f"{over} seeds' ratios ({ends}){signs}.")
+        legend.append("added: s/job above the baseline (base); ms/report: reports x ms. ~ estimated.")
     head = wrapped([f"{choice.name}: {', '.join(facts(choice))}"], most) if above else ()
-    return [*head, *above, *legend, *([""] if above else []), *wrapped(below, most)]
+    return [*head, *above, *wrapped(legend, most), *([""] if above else []), *wrapped(below, most)]
 
 
 def table(choice: Choice, width: int) -> list[str]:
@@ -259,23 +263,6 @@ def table(choice: Choice, width: int) -> list[str]:
         return grid
 
     return _fitted(list(_columns(choice, [row for row, _ in rows])), drawn, width)
-
-
-def _legend(setting: Setting) -> Iterator[str]:
-    """Yield what the signs and ranges of the table mean."""
-    ratios = [column.ratios.get(setting.reference or "") for row in setting.rows for column in row.columns.values()]
-    judged = [ratio for ratio in ratios if ratio is not None]
-    signs = "".join(
-        f"; {sign} {words}"
-        for outcome, (sign, words) in SIGNS.items()
-        if outcome is not Outcome.NOT_JUDGED and any(ratio.outcome is outcome for ratio in judged)
-    )
-    over = "its interval" if any(ratio.is_interval for ratio in judged) else "lowest to highest"
-    if any(len(row.columns) > 1 for row in setting.rows):
-        yield f"x: job time over that of {setting.reference_name}, median of the tasks or variants (lowest to highest)."
-    elif judged:
-        yield f"x: job time over that of {setting.reference_name}, median of the seeds' ratios ({over}){signs}."
-    yield "added: s/job above the baseline (base); ms/report: reports x ms. ~ estimated."
 
 
 def _lengths(lengths: LengthTable) -> Iterator[str]:
@@ -404,14 +391,15 @@ def report_lines(choice: Choice, width: int | None) -> Iterator[str]:
             for curve in setting.curves:
                 yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
                 for label, points in curve.lines.items():
-                    yield f"  {names[label]}: {'; '.join(_point_text(curve, point) for point in points)}"
+                    texts = []
+                    for point in points:
+                        extrapolated = " (extrapolated)" if point.is_extrapolated else ""
+                        amount = f"{x_text(curve, point)} {curve_amount(curve, point.value.estimate)}"
+                        if point.predicted is not None:
+                            amount += f", {curve_amount(curve, point.predicted)} predicted{extrapolated}"
+                        texts.append(amount)
+                    yield f"  {names[label]}: {'; '.join(texts)}"
         yield from _answer_lines(choice.answers, choice.warnings)
-
-
-def _point_text(curve: ScalingCurve, point: Point) -> str:
-    extrapolated = " (extrapolated)" if point.is_extrapolated else ""
-    predicted = f", {curve_amount(curve, point.predicted)} predicted{extrapolated}" if point.predicted is not None else ""
-    return f"{x_text(curve, point)} {curve_amount(curve, point.value.estimate)}{predicted}"
 
 
 def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Iterator[str]:
