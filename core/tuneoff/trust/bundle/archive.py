@@ -132,7 +132,35 @@ def unpack(path: Path, folder: Path, limit_bytes: int) -> BundleManifest:
             )
         source.remaining = manifest.size_bytes + PER_MEMBER * (len(manifest.files) + 4) + tarfile.RECORDSIZE
         try:
-            _unpack_files(tar, manifest, folder, path)
+            listed = {f"{manifest.name}/{file.path}": file for file in manifest.files}
+            while (member := tar.next()) is not None:
+                if not member.isreg() or member.issparse():
+                    raise ResultsError(
+                        f"{path} is refused: {member.name[:80]!r} is not a plain file; get it from a source you trust"
+                    )
+                file = listed.pop(member.name, None)
+                if file is None:
+                    raise ResultsError(
+                        f"{path} was changed: {member.name[:80]!r} is not in its {MANIFEST}, or twice; get it again"
+                    )
+                if member.size != file.size_bytes:
+                    raise ResultsError(
+                        f"{path} was changed: {file.path} has {member.size} bytes, not {file.size_bytes}; get it again"
+                    )
+                target = folder / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                member_file = tar.extractfile(member)
+                assert member_file is not None  # a plain file
+                with member_file, target.open("xb") as out:
+                    hashed = _Hashed(member_file)
+                    shutil.copyfileobj(hashed, out, CHUNK)
+                digest = hashed.digest.hexdigest()
+                if digest != file.sha256:
+                    text = f"{file.path} has SHA-256 {digest[:12]}, its {MANIFEST} says {file.sha256[:12]}"
+                    raise ResultsError(f"{path} was changed: {text}; get it again")
+            if listed:
+                first = next(iter(listed.values())).path
+                raise ResultsError(f"{path} is truncated: {len(listed)} of its files are missing, first {first}; get it again")
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise ResultsError(f"{folder} has no space for {path}; free space, or set TMPDIR to another folder") from error
@@ -198,32 +226,6 @@ def _manifest(tar: tarfile.TarFile, path: Path) -> BundleManifest:
     if member.name != f"{manifest.name}/{MANIFEST}":
         raise not_a_bundle(str(path), f"its {MANIFEST} is that of {manifest.name!r}")
     return manifest
-
-
-def _unpack_files(tar: tarfile.TarFile, manifest: BundleManifest, folder: Path, path: Path) -> None:
-    listed = {f"{manifest.name}/{file.path}": file for file in manifest.files}
-    while (member := tar.next()) is not None:
-        if not member.isreg() or member.issparse():
-            raise ResultsError(f"{path} is refused: {member.name[:80]!r} is not a plain file; get it from a source you trust")
-        file = listed.pop(member.name, None)
-        if file is None:
-            raise ResultsError(f"{path} was changed: {member.name[:80]!r} is not in its {MANIFEST}, or twice; get it again")
-        if member.size != file.size_bytes:
-            raise ResultsError(f"{path} was changed: {file.path} has {member.size} bytes, not {file.size_bytes}; get it again")
-        target = folder / file.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = tar.extractfile(member)
-        assert source is not None  # a plain file
-        with source, target.open("xb") as out:
-            hashed = _Hashed(source)
-            shutil.copyfileobj(hashed, out, CHUNK)
-        digest = hashed.digest.hexdigest()
-        if digest != file.sha256:
-            text = f"{file.path} has SHA-256 {digest[:12]}, its {MANIFEST} says {file.sha256[:12]}"
-            raise ResultsError(f"{path} was changed: {text}; get it again")
-    if listed:
-        first = next(iter(listed.values())).path
-        raise ResultsError(f"{path} is truncated: {len(listed)} of its files are missing, first {first}; get it again")
 
 
 def _broken(path: Path, error: Exception) -> ResultsError:

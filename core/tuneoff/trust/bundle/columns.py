@@ -157,23 +157,18 @@ class RunPair:
     @property
     def seeds_excuse(self) -> str | None:
         """Why a seed need not give the same configurations; None where it must."""
-        return self.after_seed(self._seeds_excuse)
-
-    @property
-    def _seeds_excuse(self) -> str | None:
-        if self.spec.experiment.budget.wall_clock_seconds is not None:
-            return "the budget is a time, so the clock decides the number of trials"
-        if self.lost_epochs_excuse is not None:
-            return self.lost_epochs_excuse
-        if self.sampler in LISTED:
-            return None
-        if self.spec.experiment.workers.count > 1:
-            return f"with {self.spec.experiment.workers.count} workers timing decides which one asks next"
-        if self.sampler in INDEPENDENT:
-            return None
-        if self.spec.experiment.pruner.name not in NOT_ADAPTIVE:
-            return "sampler and pruner follow values, and the moment of a stop depends on timing"
-        return f"sampler {self.sampler} follows the values, and {'; '.join(self.numerics)}" if self.numerics else None
+        experiment, excuse = self.spec.experiment, self.lost_epochs_excuse
+        if experiment.budget.wall_clock_seconds is not None:
+            excuse = "the budget is a time, so the clock decides the number of trials"
+        elif excuse is not None or self.sampler in LISTED:
+            pass
+        elif self.spec.experiment.workers.count > 1:
+            excuse = f"with {experiment.workers.count} workers timing decides which one asks next"
+        elif self.sampler not in INDEPENDENT and experiment.pruner.name not in NOT_ADAPTIVE:
+            excuse = "sampler and pruner follow values, and the moment of a stop depends on timing"
+        elif self.sampler not in INDEPENDENT and self.numerics:
+            excuse = f"sampler {self.sampler} follows the values, and {'; '.join(self.numerics)}"
+        return self.after_seed(excuse)
 
 
 def exact_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
@@ -322,28 +317,20 @@ def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     ]
     if pair.bits_excuse is None or not values or all(theirs == ours for theirs, ours in values):
         return
-    answer, why = _paired(values)
+    n, gaps = len(values), [ours - theirs for theirs, ours in values]
+    answer, why = INCONCLUSIVE, "one configuration has no spread"
+    if 1 < n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * max(abs(value) for both in values for value in both):
+        why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few for a spread ({LEAST_TO_AGREE} are needed)"
+    elif n > 1:
+        mean, half = statistics.fmean(gaps), students_t_quantile(0.975, n - 1) * statistics.stdev(gaps) / math.sqrt(n)
+        margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
+        why = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
+        if mean - half >= -margin and mean + half <= margin:
+            answer = REPRODUCED
+        elif mean - half > margin or mean + half < -margin:
+            answer = DIFFERENT
     name = "values of equal configurations"
     yield ReproducedColumn(name=name, tolerance="statistical", where=pair.where, answer=answer, why=why)
-
-
-def _paired(values: Sequence[tuple[float, float]]) -> tuple[ReproductionAnswer, str]:
-    n = len(values)
-    if n < 2:
-        return INCONCLUSIVE, "one configuration has no spread"
-    gaps = [ours - theirs for theirs, ours in values]
-    scale = max(abs(value) for pair in values for value in pair)
-    if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
-        why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few for a spread ({LEAST_TO_AGREE} are needed)"
-        return INCONCLUSIVE, why
-    mean, half = statistics.fmean(gaps), students_t_quantile(0.975, n - 1) * statistics.stdev(gaps) / math.sqrt(n)
-    margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
-    interval = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
-    if mean - half >= -margin and mean + half <= margin:
-        return REPRODUCED, interval
-    if mean - half > margin or mean + half < -margin:
-        return DIFFERENT, interval
-    return INCONCLUSIVE, interval
 
 
 def _values(runs: Sequence[RunRecord], name: str) -> list[float]:

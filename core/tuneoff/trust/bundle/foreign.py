@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from tuneoff import registry
@@ -17,8 +16,6 @@ from tuneoff.base.identity import is_finite
 from tuneoff.base.space import Categorical, Constant
 from tuneoff.capabilities import LOCAL
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.names import entry_label
-from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.power_settings import AUTO, INTERVAL_SECONDS, NO_METER, PowerSettings
 from tuneoff.experiment.spec import RunSpec, WorkloadSpec
 from tuneoff.registry import AdapterClass
@@ -48,13 +45,6 @@ def adapter_of(spec: RunSpec) -> AdapterClass:
 def workload_of(workload: WorkloadSpec) -> type[Workload]:
     """Return the installed workload that a bundle names. Raises: as `adapter_of`."""
     return registry.workload_class(registry.installed("workload", workload.name).name)
-
-
-def as_installed(run: PlannedRun) -> PlannedRun:
-    """Return a bundle's run with its label as its specification gives it."""
-    spec = run.spec
-    platform = None if spec.platform == LOCAL else spec.platform
-    return replace(run, label=entry_label(spec.adapter, platform, spec.options, spec.replicate))
 
 
 def refuse(spec: RunSpec) -> None:

@@ -18,16 +18,16 @@ from tuneoff import registry
 from tuneoff.base.files import sha256_of, without_links
 from tuneoff.base.interrupting import interrupting
 from tuneoff.capabilities import LOCAL
-from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, TuneoffError, UnknownNameError
+from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
+from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.plan import REPRODUCES, Plan, PlannedRun
-from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import selected_executions
 from tuneoff.trust.bundle.archive import unpack
-from tuneoff.trust.bundle.foreign import TRUSTED, adapter_of, as_installed, obeyed_power, refuse
+from tuneoff.trust.bundle.foreign import TRUSTED, obeyed_power, refuse
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest
 from tuneoff.trust.verify.results import verify
 
@@ -66,7 +66,11 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
             digest = sha256_of(path, follow=True)
             results = folder / RESULTS
             stored = read_plan(results)
-            plan = replace(stored, runs=tuple(map(as_installed, stored.runs)))
+            runs = []
+            for run in stored.runs:
+                spec, platform = run.spec, None if run.spec.platform == LOCAL else run.spec.platform
+                runs.append(replace(run, label=entry_label(spec.adapter, platform, spec.options, spec.replicate)))
+            plan = replace(stored, runs=tuple(runs))
             problems = [
                 problem
                 for problem in verify(results).problems
@@ -184,19 +188,6 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
 def group_of(run: PlannedRun) -> tuple[str, str]:
     """Return what all seeds of a run share: adapter entry and scope."""
     return run.label, run.spec.scope_key()
-
-
-def why_not(run: PlannedRun, check: SkipCheck) -> TuneoffError | None:
-    """Return why a run cannot be run here, or None."""
-    try:
-        refuse(run.spec)  # first: another's check of a run must not see what a stranger gives
-        reason = check.reason(run.spec, adapter_of(run.spec))
-    except TuneoffError as error:
-        return error
-    if reason is None:
-        return None
-    missing = "pip install" in reason
-    return MissingPackageError(reason) if missing else ExperimentError(reason)
 
 
 def served_here(spec: RunSpec) -> RunSpec:

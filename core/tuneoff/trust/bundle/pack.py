@@ -106,13 +106,8 @@ def pack(
         missing = tuple(missing_of(ends, by_folder, run_names))
         contents = result_files(results, by_folder, checkpoints=checkpoints)
         lock = lock_of(records)
-        contents |= {
-            names.LOCK_JSON: _json(lock),
-            names.LOCK_TXT: _bytes(lock_text(lock)),
-            names.DATA: _json(data_of(records)),
-            names.ENVIRONMENT: _json(environments_of(records)),
-            names.EXPERIMENT: _json(dict(plan.content)),
-        }
+        contents |= {names.LOCK_JSON: _json(lock), names.LOCK_TXT: _bytes(lock_text(lock))}
+        contents |= {names.EXPERIMENT: _json(dict(plan.content)), **described_runs(records)}
         done = sum(end.status == "done" for end in ends)
         versions = ", ".join(lock["recorded"].get("tuneoff", ())) or "of an unknown version"
         facts = [
@@ -120,7 +115,7 @@ def pack(
             f"NOT VERIFIED when it was made: {problems[0]} ({len(problems)} in all)." if problems else _VERIFIED,
             "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
         ]
-        contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, records)))
+        contents[names.README] = _bytes(readme(plan, facts, missing, records))
         sizes = {path: item.stat().st_size if isinstance(item, Path) else len(item) for path, item in contents.items()}
         needed = sum(names.disk_bytes(path, size) for path, size in sizes.items())
         if needed > limit_bytes:  # before anything is read
@@ -252,9 +247,10 @@ def result_files(results: Path, by_folder: Executions, *, checkpoints: bool) -> 
     return {f"{names.RESULTS}/{path.relative_to(results).as_posix()}": path for path in paths}
 
 
-def data_of(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Return the data sets that the runs used, with the SHA-256 of each file, and which runs used them."""
+def described_runs(records: Sequence[RunRecord]) -> dict[str, bytes]:
+    """Return the files on the runs: which used which data, with the SHA-256 of each file, and which ran in which environment."""
     sets: dict[str, dict[str, Any]] = {}
+    environments: dict[str, dict[str, Any]] = {}  # without what changes from run to run
     for record in records:
         data = record.environment.get("data")
         if isinstance(data, Mapping):
@@ -262,17 +258,11 @@ def data_of(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
             entry = sets.setdefault(canonical_json(identity), {**identity, "runs": []})
             if record.run_id not in entry["runs"]:
                 entry["runs"].append(record.run_id)
-    return [sets[key] for key in sorted(sets)]
-
-
-def environments_of(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Return the different environments of the runs, without what changes from run to run, and the executions in each."""
-    different: dict[str, dict[str, Any]] = {}
-    for record in records:
         kept = {name: value for name, value in record.environment.items() if name not in _VOLATILE}
-        entry = different.setdefault(canonical_json(kept), {"environment": kept, "executions": []})
+        entry = environments.setdefault(canonical_json(kept), {"environment": kept, "executions": []})
         entry["executions"].append(record.execution_id)
-    return [different[key] for key in sorted(different)]
+    entries = {names.DATA: sets, names.ENVIRONMENT: environments}
+    return {name: _json([different[key] for key in sorted(different)]) for name, different in entries.items()}
 
 
 def missing_of(ends: Sequence[RunEnd], by_folder: Executions, names: Mapping[str, str]) -> list[str]:
@@ -290,8 +280,32 @@ def missing_of(ends: Sequence[RunEnd], by_folder: Executions, names: Mapping[str
     return lines
 
 
-def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], tells: Sequence[str]) -> str:
-    """Return the text for a person. `lines`: facts of the bundle; `tells`: what it says of where it was made."""
+def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], records: Sequence[RunRecord]) -> str:
+    """Return the text for a person. `lines`: facts of the bundle.
+
+    From `records` it says what a reader learns of where the runs were made: hosts, paths, repositories, addresses.
+    """
+    hosts: dict[str, None] = {}
+    texts: list[str] = [plan.path]
+    remotes: dict[str, None] = {}
+    for record in records:
+        hosts[str(record.environment.get("host"))] = None
+        hosts.update(dict.fromkeys(process.partition(":")[0] for process in record.coordinators))
+        git = (record.environment.get("workload") or {}).get("git")
+        if isinstance(git, Mapping) and git.get("url"):
+            remotes[str(git["url"])] = None
+        texts += _texts([record.specification, record.environment, record.reason, [flag.text for flag in record.flags]])
+        texts += [text for trial in record.trials for text in (trial.cause or "",)]
+    texts += _texts([plan.content, plan.power.to_json(), [dict(run.spec.options) for run in plan.runs]])
+    paths = {path for text in texts for path in _PATH.findall(text)} - set(remotes)
+    addresses = {address for text in texts for address in re.findall(r"https?://[^\s/\"']+", text)}
+    tells = [
+        f"host names: {_listed(sorted(hosts))}; boot ids, kernel, CPU, memory, and the names of the runs' processes",
+        f"paths: {_listed(sorted(paths))}",
+        f"repository of the workload: {_listed(sorted(remotes))}",
+        f"addresses: {_listed(sorted(addresses))}",
+        "environment variables: only the numbers of threads",
+    ]
     return "\n".join(
         [
             f"A bundle of tuneoff results: {plan.name} (plan {plan.plan_id}).",
@@ -320,31 +334,6 @@ def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], tells: Sequ
             "",
         ]
     )
-
-
-def tells_of(plan: Plan, records: Sequence[RunRecord]) -> list[str]:
-    """Return what a reader learns of where the runs were made: hosts, paths, repositories, addresses."""
-    hosts: dict[str, None] = {}
-    texts: list[str] = [plan.path]
-    remotes: dict[str, None] = {}
-    for record in records:
-        hosts[str(record.environment.get("host"))] = None
-        hosts.update(dict.fromkeys(process.partition(":")[0] for process in record.coordinators))
-        git = (record.environment.get("workload") or {}).get("git")
-        if isinstance(git, Mapping) and git.get("url"):
-            remotes[str(git["url"])] = None
-        texts += _texts([record.specification, record.environment, record.reason, [flag.text for flag in record.flags]])
-        texts += [text for trial in record.trials for text in (trial.cause or "",)]
-    texts += _texts([plan.content, plan.power.to_json(), [dict(run.spec.options) for run in plan.runs]])
-    paths = {path for text in texts for path in _PATH.findall(text)} - set(remotes)
-    addresses = {address for text in texts for address in re.findall(r"https?://[^\s/\"']+", text)}
-    return [
-        f"host names: {_listed(sorted(hosts))}; boot ids, kernel, CPU, memory, and the names of the runs' processes",
-        f"paths: {_listed(sorted(paths))}",
-        f"repository of the workload: {_listed(sorted(remotes))}",
-        f"addresses: {_listed(sorted(addresses))}",
-        "environment variables: only the numbers of threads",
-    ]
 
 
 def _texts(value: Any) -> list[str]:

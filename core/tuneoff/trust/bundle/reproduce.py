@@ -17,7 +17,7 @@ from tuneoff.base.identity import canonical_json, configuration_digest, derive_s
 from tuneoff.base.json_values import plain
 from tuneoff.base.layout import REPRODUCTION
 from tuneoff.base.packages import installed_version
-from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
+from tuneoff.errors import ExperimentError, MissingPackageError, TuneoffError, UnknownNameError
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.skip_check import SkipCheck
@@ -48,8 +48,8 @@ from tuneoff.trust.bundle.columns import (
     quality_columns,
     value_columns,
 )
-from tuneoff.trust.bundle.foreign import adapter_of, refuse_workload, workload_of
-from tuneoff.trust.bundle.opened import Bundle, choose, eligible, group_of, plan_of, served_here, why_not
+from tuneoff.trust.bundle.foreign import adapter_of, refuse, refuse_workload, workload_of
+from tuneoff.trust.bundle.opened import Bundle, choose, eligible, group_of, plan_of, served_here
 
 FORMAT_VERSION = 2  # history: 1 = first; 2 = rows of `preflight` have `a` (the bundle) and `b` (here)
 OWN_RESULT = frozenset({"torch", "numpy", "scipy", "scikit-learn"})  # may change a workload's numbers, if it uses them
@@ -270,7 +270,14 @@ def prepare(
     """
     chosen = choose(bundle, adapters=adapters, runs=runs, everything=everything)
     check = SkipCheck()
-    reasons = {run.run_id: error for run in chosen if (error := why_not(run, check)) is not None}
+    reasons: dict[str, TuneoffError] = {}
+    for run in chosen:
+        try:
+            refuse(run.spec)  # first: another's check of a run must not see what a stranger gives
+            if (reason := check.reason(run.spec, adapter_of(run.spec))) is not None:
+                reasons[run.run_id] = (MissingPackageError if "pip install" in reason else ExperimentError)(reason)
+        except TuneoffError as error:
+            reasons[run.run_id] = error
     absent = [  # not installed at all, as opposed to of another version or unfit
         error
         for error in reasons.values()

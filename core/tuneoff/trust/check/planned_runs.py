@@ -97,12 +97,6 @@ def random_search(trials: int, *, state: bool = False, **changes: Any) -> Experi
     return experiment(Probe if state else ProbeWithoutState, **{"budget": budget, **changes})
 
 
-def with_state(workload: WorkloadSpec) -> WorkloadSpec:
-    """Return the probe that leaves checkpoints."""
-    target = f"{Probe.__module__}:{Probe.__qualname__}"
-    return replace(workload, name=target, target=target)
-
-
 def experiment(workload: type[Probe], *, options: dict[str, Any] | None = None, **changes: Any) -> ExperimentSpec:
     """Return a small experiment on the probe; `options` are the workload's."""
     target = f"{workload.__module__}:{workload.__qualname__}"
@@ -143,12 +137,6 @@ def faulty() -> ExperimentSpec:
     )
 
 
-def retried(retries: int) -> ExperimentSpec:
-    """One process is killed once, one every time, and one trial raises."""
-    configurations: list[tuple[float, Act]] = [(0.4, "sound"), (0.7, "kill-once"), (0.8, "kill"), (0.9, "raise"), (0.5, "sound")]
-    return listed(configurations, failures=Failures(retries=retries))
-
-
 CARELESS = SearchSpace(
     {
         **LISTED.dimensions,
@@ -167,12 +155,6 @@ def careless() -> ExperimentSpec:
         for index, configuration in enumerate(spec.configurations)
     )
     return replace(spec, configurations=points)
-
-
-def wall_clock() -> ExperimentSpec:
-    """More trials than the seconds suffice for."""
-    budget = Budget(trials=60, epochs_per_trial=EPOCHS, wall_clock_seconds=WALL_CLOCK_SECONDS)
-    return random_search(60, options={"epoch_seconds": 0.3}, budget=budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +208,16 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     few, long = random_search(3, state=True), random_search(16, options={"epoch_seconds": 0.5})
     interrupted = _with_options(honest, epoch_seconds=0.3)
     # Each epoch computes for a moment, so that its threads are seen, and leaves a checkpoint.
-    computing = _with_options(replace(honest, workload=with_state(honest.workload)), compute_seconds=0.03)
+    target = f"{Probe.__module__}:{Probe.__qualname__}"
+    with_state = replace(honest.workload, name=target, target=target)
+    computing = _with_options(replace(honest, workload=with_state), compute_seconds=0.03)
     limited_memory = Workers(count=2, memory_mb=MEMORY_MB)
     out_of_memory = listed([(0.9, "memory"), *sound(2)], workers=limited_memory)
     # An adapter that waits for the planned epochs does not wait long.
     early = random_search(6, options={"ends_early": True}, timeouts=replace(LIMITS, trials_seconds=90))
+    killed: list[tuple[float, Act]] = [(0.4, "sound"), (0.7, "kill-once"), (0.8, "kill"), (0.9, "raise"), (0.5, "sound")]
+    retried = listed(killed, failures=Failures(retries=retries))
+    too_many = Budget(trials=60, epochs_per_trial=EPOCHS, wall_clock_seconds=WALL_CLOCK_SECONDS)
     random = random_search(8)
     alone = replace(random, workers=Workers(count=1))
     acting = (lambda spec: spec) if has_fixed else without_list
@@ -258,12 +245,12 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
         CheckRun("odd-values", acting(listed(_ODD, options={"noise": 0.0}))),
         CheckRun("early-ends", early),
         CheckRun("careless", acting(careless())),
-        CheckRun("retried", acting(retried(retries))),
+        CheckRun("retried", acting(retried)),
         *(CheckRun(f"failed-{step}", few, plant=step) for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")),
         CheckRun("undeployed-twice", few, plant="twice"),
         CheckRun(MANY, replace(random_search(150), budget=Budget(trials=150, epochs_per_trial=1))),
         CheckRun("interrupted", interrupted, act="interrupt", is_alone=True),
-        CheckRun("wall-clock", wall_clock(), is_alone=True),
+        CheckRun("wall-clock", random_search(60, options={"epoch_seconds": 0.3}, budget=too_many), is_alone=True),
     ]
     return {run.name: run for run in runs}
 

@@ -75,9 +75,12 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
         if attempt.strays:
             text = f"a process wrote of {name}, but never started it"
             yield Breach("never-started", text, [*seen, *attempt.strays], attempt.strays)
-        is_cut = is_limited and not attempt.trainings
-        if is_done and attempt is trial.attempts[-1] and attempt.end is None and not is_cut:
-            yield from _open(name, attempt, seen, planned)
+        # In a run that is done each trial has an end; one that trained all its epochs is complete without.
+        if is_done and attempt is trial.attempts[-1] and attempt.end is None:
+            if not attempt.trainings and not is_limited:
+                yield Breach("lost", f"{name} was handed out, but neither started nor failed, and the run is done", seen)
+            elif attempt.trainings and attempt.trainings[-1].epochs < planned:
+                yield Breach("no-end", f"{name} was started, but has no end, and the run is done", seen)
         for training in attempt.trainings:
             yield from _of_training(name, attempt, training, planned)
         before = attempt
@@ -104,14 +107,6 @@ def _after(trial: Trial, before: AttemptHistory, attempt: AttemptHistory) -> Ite
     elif before.end is None:
         text = f"attempt {attempt.number} of trial {trial.name} was begun, though no event ends attempt {before.number}"
         yield Breach("retried-without-end", text, seen, begun)
-
-
-def _open(name: str, attempt: AttemptHistory, seen: list[Moment], planned: int) -> Iterator[Breach]:
-    """In a run that is done each trial has an end; one that trained all its epochs is complete without."""
-    if not attempt.trainings:
-        yield Breach("lost", f"{name} was handed out, but neither started nor failed, and the run is done", seen)
-    elif attempt.trainings[-1].epochs < planned:
-        yield Breach("no-end", f"{name} was started, but has no end, and the run is done", seen)
 
 
 def _of_training(name: str, attempt: AttemptHistory, training: Training, planned: int) -> Iterator[Breach]:

@@ -45,18 +45,6 @@ def mapping_problems(space: SearchSpace, framework: FrameworkSpace) -> dict[str,
     return problems
 
 
-def probed_values(dimension: Dimension) -> list[Any]:
-    """Return all values of a narrow dimension; of a wide or continuous one both ends and values between."""
-    if isinstance(dimension, Float):
-        units = (index / (MOST_POINTS - 1) for index in range(MOST_POINTS))
-        return [dimension.low, *(dimension.from_unit(unit) for unit in units), dimension.high]
-    values = points(dimension)
-    if len(values) <= MOST_POINTS:
-        return list(values)
-    last = len(values) - 1
-    return [values[index * last // (MOST_POINTS - 1)] for index in range(MOST_POINTS)]
-
-
 def _end_problems(space: SearchSpace, framework: FrameworkSpace, name: str) -> list[str]:
     """Decode the framework's least and greatest values: they must be the dimension's own ends."""
     dimension = space.dimensions[name]
@@ -81,7 +69,14 @@ def _round_trip_problems(space: SearchSpace, framework: FrameworkSpace, name: st
     assert framework.encode is not None
     dimension = space.dimensions[name]
     base = space.from_units({})
-    for value in probed_values(dimension):
+    if isinstance(dimension, Float):  # both ends, and values between
+        units = (index / (MOST_POINTS - 1) for index in range(MOST_POINTS))
+        values: Sequence[Any] = [dimension.low, *(dimension.from_unit(unit) for unit in units), dimension.high]
+    else:
+        values, last = points(dimension), len(points(dimension)) - 1
+        if last >= MOST_POINTS:
+            values = [values[index * last // (MOST_POINTS - 1)] for index in range(MOST_POINTS)]
+    for value in values:
         try:
             encoded = framework.encode({**base, name: value})
             decoded = framework.decode(encoded)[name]

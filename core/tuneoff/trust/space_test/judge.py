@@ -87,7 +87,17 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
         # Copies are no further evidence on the distribution.
         columns, outside, beyond = _columns(space, list(different.values()) if repeated else configurations)
         findings += [*repeated, *beyond]
-        tests = _tests(space, columns, outside, notes)
+        tested: dict[str, Dimension] = {}
+        for name, dimension in space.searched.items():
+            column = columns[name]
+            if len(column) < FEWEST_DRAWS:
+                notes.append(f"{name}: {len(column)} draws inside are fewer than the {FEWEST_DRAWS} that a test needs")
+                continue
+            ends = ends_test(name, dimension, column)
+            tests += [distribution_test(name, dimension, column), *([ends] if ends is not None else [])]
+            if name not in outside:
+                tested[name] = dimension
+        tests += independence_tests(tested, columns)
     threshold = rejection_threshold([test.p for test in tests if test.p is not None], rate)
     for test in tests:
         if test.p is None or test.p > threshold:
@@ -115,23 +125,6 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
 def _rejected(check: SpaceCheck, text: str, *dimensions: str, p: float | None = None) -> Finding:
     """Return a reason to reject: of which dimensions (none: of the whole); `p` is None where it is certain."""
     return Finding(verdict="failed", id=check, text=text, values={"dimensions": dimensions, "p": p})
-
-
-def _tests(
-    space: SearchSpace, columns: Mapping[str, Sequence[float]], outside: Mapping[str, int], notes: list[str]
-) -> list[Test]:
-    tests: list[Test] = []
-    tested: dict[str, Dimension] = {}
-    for name, dimension in space.searched.items():
-        if len(columns[name]) < FEWEST_DRAWS:
-            notes.append(f"{name}: {len(columns[name])} draws inside are fewer than the {FEWEST_DRAWS} that a test needs")
-            continue
-        tests.append(distribution_test(name, dimension, columns[name]))
-        ends = ends_test(name, dimension, columns[name])
-        tests += [] if ends is None else [ends]
-        if name not in outside:
-            tested[name] = dimension
-    return tests + independence_tests(tested, columns)
 
 
 def _columns(

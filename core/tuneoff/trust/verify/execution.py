@@ -92,8 +92,6 @@ def _verify(task: VerificationTask, outcome: VerifiedExecution) -> None:
     if record.clock is not None:
         outcome.add_all("clock", clock_faults(log.lives, record, samples))
     _test_files(folder, record, outcome)
-    if record.test is not None and record.test.checkpoint_sha256 is not None:
-        _check_checkpoint(folder, record.test.trial, record.test.checkpoint_sha256, outcome)
     for broken in check_run(folder, record):
         outcome.add("history", broken.rule, broken.line, shown_by=broken)
     check_planned(derived, end, task, outcome)
@@ -148,18 +146,22 @@ def _compare(folder: Path, key: str, record: RunRecord, outcome: VerifiedExecuti
 
 
 def _test_files(folder: Path, record: RunRecord, outcome: VerifiedExecution) -> None:
-    """Hold what the test was given, and the scores that its process wrote, to the events; where there is no file, nothing."""
+    """Hold what the test was given, the scores that its process wrote, and the checkpoint that it scored, to the events.
+
+    Where there is no file of the first two, nothing.
+    """
     test = record.test
-    best = next((trial for trial in record.trials if test is not None and trial.trial == test.trial), None)
-    if test is None or best is None:
+    if test is None:
         return
+    best = next((trial for trial in record.trials if trial.trial == test.trial), None)
     scored = {
         "trial": test.trial,
         "scores": dict(test.scores),
         "checkpoint_sha256": test.checkpoint_sha256,
         "device": test.device,
     }
-    for name, due in ((BEST_CONFIGURATION, dict(best.configuration)), (TEST_RESULT, scored)):
+    dues = {BEST_CONFIGURATION: dict(best.configuration), TEST_RESULT: scored} if best is not None else {}
+    for name, due in dues.items():
         try:
             stored = read_json(folder / name)
         except FileNotFoundError:
@@ -171,15 +173,14 @@ def _test_files(folder: Path, record: RunRecord, outcome: VerifiedExecution) -> 
             stored = {key: stored[key] for key in due if key in stored}
         outcome.compare("file", stored, due, what=name, text="{0} is {1}, the events say {2}")
 
-
-def _check_checkpoint(folder: Path, trial: str, tested: str, outcome: VerifiedExecution) -> None:
-    """Hold the checkpoint that was tested to the digest that the test took of it."""
-    path = checkpoint_path(folder, trial)
+    if test.checkpoint_sha256 is None:
+        return
+    path = checkpoint_path(folder, test.trial)
     name = path.relative_to(folder).as_posix()
     try:
         digest = sha256_of(path)
-        if digest != tested:
-            outcome.add("file", name, f"its SHA-256 is {digest[:12]}, but the test scored {tested[:12]}")
+        if digest != test.checkpoint_sha256:
+            outcome.add("file", name, f"its SHA-256 is {digest[:12]}, but the test scored {test.checkpoint_sha256[:12]}")
     except FileNotFoundError:
         outcome.add("file", name, "is missing: the test scored it")
     except OSError as error:

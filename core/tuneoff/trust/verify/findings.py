@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec import UNSET
@@ -151,7 +152,17 @@ def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[ValueD
             below = f"{path}.{key}" if path else key
             yield from differences(stored.get(key, UNSET), recomputed.get(key, UNSET), below)
     elif isinstance(stored, list) and isinstance(recomputed, list):
-        yield from _list_differences(stored, recomputed, path)
+        key = _KEYS.get(path.rpartition(".")[2].partition("[")[0] if not path.endswith("]") else "", "")
+        names = [[_key(item, key) for item in items] for items in (stored, recomputed)]
+        if key and all(None not in side and len(set(side)) == len(side) for side in names):
+            old, new = (dict(zip(side, items, strict=True)) for side, items in zip(names, (stored, recomputed), strict=True))
+            for name in (*old, *(name for name in new if name not in old)):
+                yield from differences(old.get(name, UNSET), new.get(name, UNSET), f"{path}[{name}]")
+            if names[0] != names[1] and set(names[0]) == set(names[1]):
+                yield ValueDifference(f"the order of {path}", *names)
+        else:
+            for number, (before, after) in enumerate(zip_longest(stored, recomputed, fillvalue=UNSET), 1):
+                yield from differences(before, after, f"{path}[#{number}]")
     elif not is_same(stored, recomputed):
         yield ValueDifference(path, stored, recomputed)
 
@@ -185,22 +196,6 @@ def show(value: Any) -> str:
         return "nothing"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
-
-
-def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> Iterator[ValueDifference]:
-    key = _KEYS.get(path.rpartition(".")[2].partition("[")[0] if not path.endswith("]") else "", "")
-    names = [[_key(item, key) for item in items] for items in (stored, recomputed)]
-    if key and all(None not in side and len(set(side)) == len(side) for side in names):
-        old, new = (dict(zip(side, items, strict=True)) for side, items in zip(names, (stored, recomputed), strict=True))
-        for name in (*old, *(name for name in new if name not in old)):
-            yield from differences(old.get(name, UNSET), new.get(name, UNSET), f"{path}[{name}]")
-        if names[0] != names[1] and set(names[0]) == set(names[1]):
-            yield ValueDifference(f"the order of {path}", *names)
-        return
-    for index in range(max(len(stored), len(recomputed))):
-        before = stored[index] if index < len(stored) else UNSET
-        after = recomputed[index] if index < len(recomputed) else UNSET
-        yield from differences(before, after, f"{path}[#{index + 1}]")
 
 
 def _key(item: Any, key: str) -> str | int | None:

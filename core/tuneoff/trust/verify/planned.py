@@ -137,19 +137,6 @@ def check_runs(plan: PlanFindings, outcomes: Sequence[VerifiedExecution], has_en
     return not_begun
 
 
-def check_begun(plan: PlanFindings, listed: Sequence[tuple[str, str]], outcomes: Sequence[VerifiedExecution]) -> None:
-    """Note each execution that was begun and is not there, unless its run is named already.
-
-    `listed`: (run id, execution id) of those that were begun. A folder that was made before there was such a list has none.
-    """
-    named = {problem.where for problem in plan.problems}
-    present = {(outcome.run_id, outcome.execution_id) for outcome in outcomes}
-    for run_id, execution_id in dict.fromkeys(listed):
-        if (run_id, execution_id) not in present and f"{RUNS}/{run_id}" not in named:
-            text = "was begun in this folder, but is not there: it was removed"
-            plan.add("file", "", text, where=f"{RUNS}/{run_id}/{execution_id}")
-
-
 def check_planned(derived: Derived, end: ExecutionEnd, task: VerificationTask, outcome: VerifiedExecution) -> None:
     """Hold a run to what it was to be charged, and to the analysis that was frozen before it.
 

@@ -31,7 +31,7 @@ from tuneoff.record.results_folder import begun, came_to_end, reading
 from tuneoff.tell.frames.export import TABLES, export, export_key, stored_keys
 from tuneoff.trust.verify.execution import verify_execution
 from tuneoff.trust.verify.findings import Check, Problem, VerifiedExecution
-from tuneoff.trust.verify.planned import PlanFindings, VerificationTask, check_begun, check_plan, check_runs
+from tuneoff.trust.verify.planned import PlanFindings, VerificationTask, check_plan, check_runs
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -62,9 +62,17 @@ def run_all(
     report(0, len(tasks))
     if count > 1:
         with contextlib.suppress(BrokenProcessPool, OSError):  # one was killed, or none can be started: the rest is done here
-            for index, result in zip(small, _in_processes(work, [tasks[index] for index in small], count), strict=True):
-                results[index] = result
-                report(len(results), len(tasks))
+            # fork is fast, and safe while there is no other thread; else a new interpreter for each
+            has_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+            context = multiprocessing.get_context("fork" if has_fork else "spawn")
+            executor = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
+            try:
+                mapped = executor.map(work, [tasks[index] for index in small], chunksize=CHUNK)
+                for index, result in zip(small, mapped, strict=True):
+                    results[index] = result
+                    report(len(results), len(tasks))
+            finally:
+                executor.shutdown(wait=True, cancel_futures=True)
     for index, task in enumerate(tasks):
         if index not in results:
             results[index] = work(task)
@@ -75,18 +83,6 @@ def run_all(
 def usable_processes(tasks: int) -> int:
     """Return how many processes share so many tasks where nobody asks for a number."""
     return min(len(os.sched_getaffinity(0)), MOST_PROCESSES, tasks // CHUNK) if tasks >= LEAST_TASKS else 1
-
-
-def _in_processes(work: Callable[[T], R], tasks: Sequence[T], count: int) -> Iterator[R]:
-    """Yield what `work` returns of each task, in their order."""
-    # fork is fast, and safe while there is no other thread; else a new interpreter for each
-    has_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
-    context = multiprocessing.get_context("fork" if has_fork else "spawn")
-    executor = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
-    try:
-        yield from executor.map(work, tasks, chunksize=CHUNK)
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
 
 
 def _begin(parent: int) -> None:
@@ -163,7 +159,13 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         verification.skipped = [run for run in plan.runs if run.skip_reason is not None]
         verification.not_begun = check_runs(plan, verification.outcomes, has_ended)
     if is_listed:
-        check_begun(plan, listed, verification.outcomes)
+        # Each execution that was begun is there, unless its run is named already.
+        named = {problem.where for problem in plan.problems}
+        present = {(outcome.run_id, outcome.execution_id) for outcome in verification.outcomes}
+        for run_id, execution_id in dict.fromkeys(listed):
+            if (run_id, execution_id) not in present and f"{RUNS}/{run_id}" not in named:
+                text = "was begun in this folder, but is not there: it was removed"
+                plan.add("file", "", text, where=f"{RUNS}/{run_id}/{execution_id}")
     if os.path.lexists(results / EXPORT) and is_listed:
         if any(outcome.has_special_files for outcome in verification.outcomes):
             verification.notes.append(f"{EXPORT}/ was not compared: an execution has a file that must not be opened")
