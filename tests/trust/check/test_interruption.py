@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -72,17 +70,6 @@ def test_a_run_that_a_signal_ended_is_not_told(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(KeyboardInterrupt):
         make_evidence(subject_of("serial"), [FOUR], tmp_path, tell)
     assert [text.partition(";")[0] for text in told] == ["1 of 4 runs made"]
-
-
-def test_from_the_half_of_the_runs_on_it_is_told_how_long_the_others_take(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = list[str]()
-    ticks = itertools.count(0.0, 300.0)
-    monkeypatch.setattr(make, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
-    monkeypatch.setattr(make, "_make", lambda *arguments: not_tested("not for this test"))
-    make_evidence(subject_of("serial"), [FOUR], tmp_path, told.append)
-    assert [text.partition("; ")[2].partition("; ")[2] for text in told] == ["", "about 10 min left", "about 5 min left", ""]
 
 
 def test_a_draw_that_takes_too_long_names_no_option_of_another_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from builders.check_evidence import attempt, evidence, finding, made, trial
+from tuneoff.experiment.spec import Failures
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RefusalRecord
 from tuneoff.trust.check import planned_runs as experiments
@@ -45,7 +46,8 @@ def retried(once: list[str], each_time: int = 2, raised: int = 1, retries: int =
         trial(1, None, "failed", act="kill", level=0.8, attempts=attempts(["superseded"] * (each_time - 1) + ["failed"])),
         trial(2, None, "failed", act="raise", level=0.9, attempts=attempts(["superseded"] * (raised - 1) + ["failed"])),
     ]
-    return evidence(made("retried", trials, spec=experiments.retried(retries)))
+    spec = replace(experiments.listed([(0.5, "sound")]), failures=Failures(retries=retries))
+    return evidence(made("retried", trials, spec=spec))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ import msgspec
 
 from tuneoff import registry
 from tuneoff.base.findings import Finding, Report, failed, not_tested, out_of_reach
-from tuneoff.base.format import duration_text
 from tuneoff.base.interrupting import as_ended, asked_to_end
 from tuneoff.base.output import one_line
 from tuneoff.base.packages import installed_version
@@ -45,7 +44,6 @@ from tuneoff.trust.space_test.verify import draw_in_process
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
 REFUSAL_SECONDS = 60.0
 SIDE_BY_SIDE = 2
-HOPELESS_RUNS = 4  # where the first so many come to no trial, no other would
 _FINISHING = threading.Lock()
 
 Tell = Callable[[str], None]
@@ -175,43 +173,21 @@ def _make_all(
     at_once: int,
 ) -> dict[str, FinishedRun | Finding]:
     ended: dict[str, FinishedRun | Finding] = {}
-    started = time.monotonic()
 
-    def tell_of(name: str) -> None:
+    def note(name: str, result: FinishedRun | Finding) -> None:
         _check(interrupt)  # a run that a signal ended is not made
-        time_left = _time_left(len(ended), len(runs), time.monotonic() - started)
-        tell(f"{len(ended)} of {len(runs)} runs made; {name}{time_left}")
+        ended[name] = result
+        tell(f"{len(ended)} of {len(runs)} runs made; {name}")
 
-    def make(together: Sequence[CheckRun]) -> None:
-        with ThreadPoolExecutor(at_once) as pool:
-            waiting = {pool.submit(_make, subject, run, folder, interrupt, announce): run.name for run in together}
-            for future in as_ended(waiting):
-                ended[waiting[future]] = future.result()
-                tell_of(waiting[future])
-
-    first = [run for run in runs if not run.is_alone and run.plant is None][:HOPELESS_RUNS]
-    make(first)
-    fruitless = [
-        run for run in first if isinstance(result := ended[run.name], FinishedRun) and _without_trials(run, result) is not None
-    ]
-    is_hopeless = len(fruitless) == HOPELESS_RUNS
-    if is_hopeless:
-        tell(f"the first {HOPELESS_RUNS} runs had no trial; no further run is made")
-    else:
-        make([run for run in runs if not run.is_alone and run.name not in ended])
+    with ThreadPoolExecutor(at_once) as pool:
+        waiting = {pool.submit(_make, subject, run, folder, interrupt, announce): run.name for run in runs if not run.is_alone}
+        for future in as_ended(waiting):
+            note(waiting[future], future.result())
     for run in runs:
-        if is_hopeless and run.name not in ended:
-            ended[run.name] = not_tested(f"not made: the first {HOPELESS_RUNS} runs had no trial")
-        elif run.is_alone:
-            ended[run.name] = _make(subject, run, folder, interrupt, announce)
-            tell_of(run.name)
+        if run.is_alone:
+            note(run.name, _make(subject, run, folder, interrupt, announce))
     _check(interrupt)
     return ended
-
-
-def _time_left(done: int, runs: int, seconds: float) -> str:
-    """Return how long the others take, from the half on: the longest runs are made first, and by them alone it were too long."""
-    return f"; about {duration_text(seconds * (runs - done) / done)} left" if runs <= 2 * done < 2 * runs else ""
 
 
 def _make(subject: Subject, run: CheckRun, folder: Path, interrupt: threading.Event, announce: Announce) -> FinishedRun | Finding:

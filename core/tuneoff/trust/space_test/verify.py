@@ -7,14 +7,13 @@ adapter draws has a time limit, and nothing of it is left.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tuneoff import registry
-from tuneoff.base.format import counted, duration_text
+from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import interrupting
 from tuneoff.base.layout import EVENTS, RUNS
@@ -213,13 +212,10 @@ def draw_sample(target: SpaceTarget, plan: Plan, draws: int, seed: int, seconds:
     """Return the draws of one target under several seeds, each from a process of its own, and the first seed's again."""
     spec, label = target.run.spec, target.label
     drawings: dict[int, Drawing] = {}
-    started, drawn = time.monotonic(), 0
     for number in range(SEEDS):
-        time_left = _time_left(started, drawn, draws + min(AGAIN, draws // SEEDS) - drawn)
-        tell(f"{label}: drawing, seed {number + 1} of {SEEDS}{time_left}")
+        tell(f"{label}: drawing, seed {number + 1} of {SEEDS}")
         count = draws // SEEDS + (number < draws % SEEDS)
         answer = drawings[seed + number] = draw_in_process(spec, count, seed + number, seconds, announce=announce)
-        drawn += count
         if answer.state == DRAWN and len(answer.configurations) < count:
             text = f"seed {seed + number} gave only {len(answer.configurations)} of {count} configurations"
             answer = replace(answer, state=FAILED, text=text)
@@ -232,7 +228,6 @@ def draw_sample(target: SpaceTarget, plan: Plan, draws: int, seed: int, seconds:
         answer = draw_in_process(spec, min(AGAIN, len(first.configurations)), seed, seconds, announce=announce)
         again = answer.configurations if answer.state == DRAWN else None
     if answer.state == NOT_OFFERED:
-        tell(f"{label}: running trials, for the adapter cannot draw without")
         sample = receive(
             target.run, plan, draws, seed, answer.text, announce=announce, tell=lambda text: tell(f"{label}: {text}")
         )
@@ -265,10 +260,9 @@ def receive(
     note = f"configurations that {trials * seeds} trials of {seeds} real runs received, because the adapter cannot draw"
     by_seed: dict[int, list[dict[str, Any]]] = {}
     problems: list[str] = []
-    changed, started = 0, time.monotonic()
-    for done, number in enumerate(range(seed, seed + seeds)):
-        if done:
-            tell(f"running trials, seed {done + 1} of {seeds}{_time_left(started, done, seeds - done)}")
+    changed = 0
+    for done, number in enumerate(range(seed, seed + seeds), 1):
+        tell(f"running trials, seed {done} of {seeds}, for the adapter cannot draw without")
         with temporary_folder(announce) as folder:
             end = _execute(run, plan, trials, number, folder / "results")
             by_seed[number], differing = _read(end)
@@ -283,11 +277,6 @@ def receive(
         changed=changed,
         failure="; ".join(problems) or None,
     )
-
-
-def _time_left(started: float, done: int, to_do: int) -> str:
-    """Return how long the rest takes if it goes on as it went since `started`; nothing before anything is done."""
-    return f"; about {duration_text((time.monotonic() - started) / done * to_do)} left for it" if done else ""
 
 
 def _execute(run: PlannedRun, plan: Plan, trials: int, seed: int, results: Path) -> RunEnd:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff.base.dimension import typed
-from tuneoff.base.findings import Finding, check, judged, not_applicable, passed
+from tuneoff.base.findings import Finding, check, judged, not_applicable
 from tuneoff.base.identity import canonical_json, configuration_digest
-from tuneoff.base.space import Dimension, IntegerLog, SearchSpace, points
+from tuneoff.base.space import SearchSpace
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
-from tuneoff.trust.check.planned_runs import DRAWS, not_offered, repetitions
+from tuneoff.trust.check.planned_runs import DRAWS, SEED, not_offered, repetitions
+from tuneoff.trust.space_test.judge import Sample, judge
 
 FIXED = ("honest-max", "honest-min")
 RANDOM = (repetitions(1)[0], repetitions(2)[0], "other-seed")
-NARROW = 10  # values: both ends of such a dimension are drawn, and how often, can be told
-ALARM = 1e-6  # probability under core's distribution below which an end is starved
+ALARM = 1e-6  # probability under core's distribution below which draws are not of it
 
 
 @check(
@@ -88,69 +88,21 @@ def _outside(space: SearchSpace, configuration: Mapping[str, Any]) -> Iterator[s
 
 
 @check(
-    "space.bounds-reached",
-    rule="both ends of each narrow dimension are drawn",
-    reason="an exclusive upper bound hides a value from one framework only",
-    way_out="core's bounds are inclusive: add the step where the framework's upper bound is exclusive",
+    "space.distribution",
+    rule="values are drawn as often as core's space says, also both ends of a range, and independently",
+    reason="an exclusive upper bound hides a value, and a rounded uniform draws its ends half as often, in one framework only",
+    way_out="core's bounds are inclusive: draw an index, or a uniform number in [0, 1), and let core map it; closer: --space",
     reads=(RANDOM[0], DRAWS),
 )
-def _bounds(evidence: AdapterEvidence) -> Finding:
-    problems = []
-    for name, dimension, values in _narrow(evidence):
-        counts = Counter(canonical_json(value) for value in values)
-        for end in _ends(dimension):
-            if not counts[canonical_json(end)]:
-                problems.append(f"{name}: {end!r} was never drawn in {len(values)} draws")
-    return judged(problems)
-
-
-@check(
-    "space.ends-not-starved",
-    rule="the ends of narrow dimensions are as frequent as core's space says",
-    reason="a rounded uniform draws its ends half as often",
-    way_out="draw an index, or a uniform number in [0, 1), and let core map it; tuneoff check --space tests it closely",
-    reads=(RANDOM[0], DRAWS),
-)
-def _starved(evidence: AdapterEvidence) -> Finding:
-    from scipy import stats
-
-    problems, least = [], 1.0
-    for name, dimension, values in _narrow(evidence):
-        counts = Counter(canonical_json(value) for value in values)
-        for end in _ends(dimension):
-            count = counts[canonical_json(end)]
-            if count == 0:
-                continue  # the matter of space.bounds-reached
-            share = 1.0 / (dimension.cardinality or 1)
-            if isinstance(dimension, IntegerLog):
-                share = dimension.probability(end)
-            drawn = stats.binom(len(values), share)
-            p = min(1.0, 2 * float(min(drawn.cdf(count), drawn.sf(count - 1))))
-            least = min(least, p)
-            if p < ALARM:
-                problems.append(
-                    f"{name}: {end!r} came {count} times in {len(values)}, not about {share * len(values):.0f} (p = {p:.1g})"
-                )
+def _distribution(evidence: AdapterEvidence) -> Finding:
     assert evidence.drawn is not None
-    text = f"{len(evidence.drawn.configurations)} configurations of {evidence.drawn.source}, least p = {least:.2g}"
-    return judged(problems) if problems else passed(text)
+    space, drawn = evidence.runs[RANDOM[0]].experiment.search_space, evidence.drawn
+    judgement = judge(space, Sample(by_seed={SEED: drawn.configurations}), rate=ALARM)
+    departures = [finding for finding in judgement.findings if finding.values["p"] is not None]
+    # What lies outside is the matter of space.inside.
+    problems = [departure.text for departure in departures if judgement.outside.keys().isdisjoint(departure.values["dimensions"])]
+    least = min(judgement.p_values, default=1.0)
+    return judged(problems, f"{len(drawn.configurations)} configurations of {drawn.source}, smallest p = {least:.2g}")
 
 
-def _narrow(evidence: AdapterEvidence) -> Iterator[tuple[str, Dimension, list[Any]]]:
-    assert evidence.drawn is not None
-    space = evidence.runs[RANDOM[0]].experiment.search_space
-    for name, dimension in space.searched.items():
-        if dimension.cardinality is not None and dimension.cardinality <= NARROW:
-            yield (
-                name,
-                dimension,
-                [configuration[name] for configuration in evidence.drawn.configurations if name in configuration],
-            )
-
-
-def _ends(dimension: Dimension) -> Iterable[Any]:
-    values = points(dimension)
-    return values[0], values[-1]
-
-
-CHECKS = (_listed, _received, _inside, _bounds, _starved)
+CHECKS = (_listed, _received, _inside, _distribution)
