@@ -26,7 +26,7 @@ from tuneoff.capabilities import Capabilities, Support
 from tuneoff.cli.explain import TOPICS, WORDS
 from tuneoff.cli.interfaces import INTERFACES
 from tuneoff.cli.main import main
-from tuneoff.experiment.metric_catalogue import metric, metric_names
+from tuneoff.experiment.metric_catalogue import metric_names
 from tuneoff.experiment.schema import json_schema, price_file_schema
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff.judge.answers.answer import Outcome
@@ -43,7 +43,8 @@ from tuneoff.record.run_record import RunStatus
 from tuneoff.registry import list_adapters
 from tuneoff.run.supervisor.limits import TOO_FEW
 from tuneoff.tell.frames.tables import RUN_KEYS, TABLES
-from tuneoff.tell.page.frameworks import column_head
+from tuneoff.tell.page.frameworks import framework_tables
+from tuneoff.tell.report.notes import NO_CIRCUMSTANCES
 from tuneoff.tell.report.tables import _columns
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.workload_check.checks import CHECKS as OF_WORKLOADS
@@ -174,8 +175,9 @@ def test_a_word_has_its_meaning_in_one_place() -> None:
 
 
 def test_each_heading_of_the_other_tables_and_each_question_is_explained(call: Call) -> None:
-    shown = map(metric, (*COLUMNS, *ADDED, *FOOTPRINT))
-    headings = [column_head(one, ()).text for one in shown]
+    tables = list(framework_tables([], NO_CIRCUMSTANCES))
+    headings = [head.text for table in tables for head in table.heads[-len(table.columns) :]]
+    assert len(headings) == len((*COLUMNS, *ADDED, *FOOTPRINT))
     questions = ("quality", "time", "overhead", "energy", "cost")
     assert listed(call, *headings, *questions, "variant", "sampler", "pruner", "trials", "runs", "framework", "seed", "status")
 

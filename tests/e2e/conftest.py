@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.base.layout import RECORD, RUNS
+from tuneoff.base.layout import EVENTS, RECORD, RUNS
 from tuneoff.measure.stored import read_run
+from tuneoff.record.events.reader import EventLog
 from tuneoff.trust.history_check.counterexample import Counterexample
-from tuneoff.trust.history_check.rules import check_run
+from tuneoff.trust.history_check.rules import check_history
 
 
 def breaches(folder: Path) -> list[Counterexample]:
     """Return how the runs in a folder break the rules of a sound history."""
     folders = [path.parent for path in sorted(folder.rglob(f"{RUNS}/*/*/{RECORD}"))]
-    return [breach for run in folders for breach in check_run(run, read_run(run))]
+    runs = [(EventLog(run / EVENTS), read_run(run)) for run in folders]
+    return [breach for log, run in runs for breach in check_history(log, run.run_spec(), is_done=run.status == "done")]
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from command_line import Call
 from tuneoff.base.layout import PLAN
 from tuneoff.cli import report
 from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
-from tuneoff.judge.choice.request import NEAR, Bracket, Exclusion, Request, bracket, candidate_of, check_request, spans
+from tuneoff.judge.choice.filters import filtered
+from tuneoff.judge.choice.request import NEAR, Bracket, Exclusion, Request, bracket, candidate_of, spans
 from tuneoff.judge.fault_results import read_faults
 from tuneoff.registry import list_adapters
 
@@ -81,10 +82,11 @@ def test_the_built_in_adapters_answer_a_request_of_each_kind() -> None:
 
 def test_a_mistyped_name_is_refused_and_the_nearest_named() -> None:
     known = [listing("a", platforms=("kubernetes",))]
+    unread: Any = None  # it is refused first
     with pytest.raises(UnknownNameError, match="no platform named 'kubernets'; did you mean 'kubernetes'"):
-        check_request(Request(platform="kubernets"), known)
+        filtered(unread, known, [], Request(platform="kubernets"))
     with pytest.raises(UnknownNameError, match="no sampler named 'x'"):
-        check_request(Request(sampler="x"), known)
+        filtered(unread, known, [], Request(sampler="x"))
 
 
 @pytest.mark.parametrize("size", ["workers", "trial_seconds", "trials"])

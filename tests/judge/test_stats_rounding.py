@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tuneoff.judge.stats.location import midpoint
+from tuneoff.judge.stats.location import middle
 from tuneoff.judge.stats.paired import without_rounding
 
 
@@ -30,5 +30,5 @@ def test_differences_on_a_grid_are_counted_in_steps() -> None:
 
 
 def test_opposite_infinite_values_cancel() -> None:
-    assert midpoint(math.inf, -math.inf) == 0.0
-    assert midpoint(math.inf, 1.0) == math.inf
+    assert middle([math.inf, -math.inf]) == 0.0
+    assert middle([math.inf, 1.0]) == math.inf

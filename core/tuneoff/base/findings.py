@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import ModuleType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from tuneoff.base.commands import command
@@ -123,6 +124,11 @@ class Check(Generic[E]):
 def check(id: str, **about: Any) -> Callable[[Callable[[E], Finding]], Check[E]]:
     """Make a check of the function below, its `judge`; `about`: the other fields of a `Check`."""
     return lambda judge: Check(id=id, judge=judge, **about)
+
+
+def checks_of(module: ModuleType) -> tuple[Check[Any], ...]:
+    """Return the checks that a module defines, in their order."""
+    return tuple(value for value in vars(module).values() if isinstance(value, Check))
 
 
 def chosen(checks: Sequence[Check[E]], only: Sequence[str] = (), listed: Sequence[str] = ()) -> tuple[Check[E], ...]:

@@ -72,12 +72,9 @@ def execute(arguments: argparse.Namespace) -> int:
     answer, filters = answers(read_results(results)), None
     if request != Request():
         from tuneoff.judge.choice.filters import filtered
-        from tuneoff.judge.choice.request import check_request
         from tuneoff.registry import list_adapters
 
-        listings = list_adapters()  # installed ones: no module that a folder names is imported
-        check_request(request, listings)
-        filters = filtered(answer, listings, faults, request)
+        filters = filtered(answer, list_adapters(), faults, request)  # installed ones: no module that a folder names is imported
         answer = filters.answers
     choice = choose(answer, filters)
     if arguments.json:

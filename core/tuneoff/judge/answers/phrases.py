@@ -56,14 +56,6 @@ def display_unit(metric: str, unit: str) -> tuple[str, float]:
     return (unit, 1.0) if unit == "ms" and not metric.startswith("time.") else shown_unit(unit)
 
 
-def value_text(value: float, metric: str, unit: str) -> str:
-    """Return a value with its unit as people read it: seconds, joules, a score; what a failure is in words."""
-    if math.isinf(value):
-        return "failed"
-    name, _ = display_unit(metric, unit)
-    return f"{_bound(value, metric, unit)} {name}".rstrip() if name != "count" else _bound(value, metric, unit)
-
-
 def difference_text(interval: Interval | None, question: Question) -> str:
     """Return one against other: `2.9x (1.5 to 4.8)` on the ratio scale, else one − other in the metric's unit."""
     if interval is None or math.isinf(interval.estimate):
@@ -209,13 +201,6 @@ def _under(choice: str) -> str:
     if choice.startswith("without"):
         return choice
     return f"with {choice}" if choice.startswith("energy") else f"by the {choice}"
-
-
-def _bound(value: float, metric: str, unit: str) -> str:
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    name, factor = display_unit(metric, unit)
-    return (figure(value * factor) if name else score(value)).replace("-", "−")
 
 
 def _sign(value: float) -> str:

@@ -196,6 +196,12 @@ class Setting:
     curves: tuple[ScalingCurve, ...]
 
     @property
+    def has_intervals(self) -> bool:
+        """Whether ranges of ratios are the intervals of verdicts; else they are from the lowest to the highest seed."""
+        columns = (column for row in self.rows for column in row.columns.values())
+        return any(ratio.is_interval for column in columns for ratio in column.ratios.values())
+
+    @property
     def reference_name(self) -> str:
         """The name of the row that is the reference; "" without one."""
         return next((row.name for row in self.rows if row.label == self.reference), "")

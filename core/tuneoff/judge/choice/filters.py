@@ -15,8 +15,9 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.json_values import values
+from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import LOCAL
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.names import training_name, with_pruner
 from tuneoff.experiment.skip_check import declared_reasons
 from tuneoff.experiment.spec import Strategy
@@ -213,8 +214,17 @@ def filtered(answers: Answers, listings: Sequence[AdapterListing], faults: Seque
     """Return what a request leaves of a results folder. `listings`: the adapters here; `faults`: what became of runs with faults.
 
     Raises:
+        UnknownNameError: no adapter knows of the platform, sampler or pruner: it is most likely mistyped.
         ExperimentError: faults must be survived, and there are no results of faults.
     """
+    offered = [listing.capabilities for listing in listings if listing.capabilities is not None]
+    for kind, wanted, names in (
+        ("platform", request.platform, {name for listing in listings for name in listing.platforms}),
+        ("sampler", request.sampler, {name for capabilities in offered for name in capabilities.samplers}),
+        ("pruner", request.pruner, {name for capabilities in offered for name in capabilities.pruners}),
+    ):
+        if wanted is not None and wanted not in names:
+            raise UnknownNameError(unknown_name(kind, wanted, names))
     if request.needs_faults and not faults:
         option = "--must-survive" if request.must_survive else "--never-silently-wrong"
         raise ExperimentError(f"{option} needs --faults with what `tuneoff faults --json` wrote")

@@ -16,9 +16,8 @@ from enum import StrEnum
 from tuneoff.base.commands import install_command
 from tuneoff.base.format import counted, figure
 from tuneoff.base.packages import missing_modules
-from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.errors import ExperimentError, UnknownNameError
+from tuneoff.errors import ExperimentError
 from tuneoff.judge.fault_results import ADAPTER, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultOutcome, FaultResult
 from tuneoff.registry import AdapterListing
 
@@ -176,22 +175,6 @@ class Candidate:
         return not self.obstacles
 
 
-def check_request(request: Request, listings: Sequence[AdapterListing]) -> None:
-    """Refuse a platform, sampler or pruner that no adapter knows of.
-
-    Raises:
-        UnknownNameError: it is most likely mistyped.
-    """
-    declared = [listing.capabilities for listing in listings if listing.capabilities is not None]
-    for kind, wanted, names in (
-        ("platform", request.platform, {name for listing in listings for name in listing.platforms}),
-        ("sampler", request.sampler, {name for capabilities in declared for name in capabilities.samplers}),
-        ("pruner", request.pruner, {name for capabilities in declared for name in capabilities.pruners}),
-    ):
-        if wanted is not None and wanted not in names:
-            raise UnknownNameError(unknown_name(kind, wanted, names))
-
-
 def candidate_of(listing: AdapterListing, request: Request, faults: Sequence[FaultResult] = ()) -> Candidate:
     """Return what an adapter's declaration says to a request, and what the results of faults do.
 
@@ -221,13 +204,14 @@ def candidate_of(listing: AdapterListing, request: Request, faults: Sequence[Fau
     return Candidate(
         adapter=name,
         framework=capabilities.framework,
-        obstacles=(*_obstacles(name, capabilities, request), *_fault_obstacles(results, request)),
+        obstacles=tuple(_obstacles(name, capabilities, request, results)),
         notes=tuple(notes),
         platforms=tuple(platform for platform in wanted if platform in platforms),
     )
 
 
-def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Iterator[Obstacle]:
+def _obstacles(name: str, capabilities: Capabilities, request: Request, results: Sequence[FaultResult]) -> Iterator[Obstacle]:
+    """Yield what an adapter does not offer, then what the faults that it must survive say against it; `results`: its own."""
     platform = request.platform
     if platform is not None and platform not in capabilities.platforms:
         text = f"platform {platform!r}: adapter {name!r} has only {', '.join(capabilities.platforms)}"
@@ -242,24 +226,6 @@ def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Itera
             )
     if request.must_retry and capabilities.retry is not Support.YES:
         yield Obstacle(kind=Exclusion(capabilities.retry.value), text="trying a lost trial again")
-
-
-def _strategies(capabilities: Capabilities, request: Request) -> Sequence[tuple[str, str, Mapping[str, Offer]]]:
-    strategies = (("sampler", request.sampler, capabilities.samplers), ("pruner", request.pruner, capabilities.pruners))
-    return [(kind, wanted, offers) for kind, wanted, offers in strategies if wanted is not None]
-
-
-def _missing(name: str, capabilities: Capabilities, request: Request) -> Iterator[str]:
-    for kind, wanted, offers in _strategies(capabilities, request):
-        offer = offers.get(wanted, Offer())
-        missing = missing_modules(offer.needs)
-        if missing:
-            command = install_command(offer.install or capabilities.install or missing[0])
-            yield f"{kind} {wanted!r} of adapter {name!r} needs {', '.join(missing)}; run: {command}"
-
-
-def _fault_obstacles(results: Sequence[FaultResult], request: Request) -> Iterator[Obstacle]:
-    """Yield what the faults that an adapter must survive say against it; `results`: its own."""
     by = _BY[request.faults_by]
     decisive = [result for result in results if result.setting == request.faults_by]
     for fault in request.must_survive:
@@ -279,6 +245,20 @@ def _fault_obstacles(results: Sequence[FaultResult], request: Request) -> Iterat
         if result.outcome == FaultOutcome.WRONG:
             text = f"{result.fault} {by}: silently wrong, {result.reason} ({result.file})"
             yield Obstacle(kind=Exclusion.FAULTS, text=text)
+
+
+def _strategies(capabilities: Capabilities, request: Request) -> Sequence[tuple[str, str, Mapping[str, Offer]]]:
+    strategies = (("sampler", request.sampler, capabilities.samplers), ("pruner", request.pruner, capabilities.pruners))
+    return [(kind, wanted, offers) for kind, wanted, offers in strategies if wanted is not None]
+
+
+def _missing(name: str, capabilities: Capabilities, request: Request) -> Iterator[str]:
+    for kind, wanted, offers in _strategies(capabilities, request):
+        offer = offers.get(wanted, Offer())
+        missing = missing_modules(offer.needs)
+        if missing:
+            command = install_command(offer.install or capabilities.install or missing[0])
+            yield f"{kind} {wanted!r} of adapter {name!r} needs {', '.join(missing)}; run: {command}"
 
 
 def _is_of(label: str, adapter: str, platform: str) -> bool:

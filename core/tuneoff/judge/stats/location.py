@@ -41,17 +41,13 @@ def checked(values: Sequence[float], what: str = "values") -> Floats:
     return array
 
 
-def midpoint(a: float, b: float) -> float:
-    """Return the mean of two values; of opposite infinite ones 0, the middle by symmetry."""
+def middle(values: Sequence[float]) -> float:
+    """Return the median of at least one value: of an even number the mean of the two in the middle, of opposite infinities 0."""
+    ordered = sorted(values)
+    a, b = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     if math.isinf(a) and math.isinf(b) and a != b:
         return 0.0
     return a / 2 + b / 2 if math.isinf(a) or math.isinf(b) else (a + b) / 2
-
-
-def middle(values: Sequence[float]) -> float:
-    """Return the median of at least one value, of an even number the midpoint of the two in the middle."""
-    ordered = sorted(values)
-    return midpoint(ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,6 @@ from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
 from tuneoff.record.store import ended_executions, selected_executions
 from tuneoff.tell.frames.tables import (
     CHARGED,
-    Column,
     Columns,
     Row,
     declared_rows,
@@ -223,16 +222,11 @@ def schema(columns: Columns, key: str = "") -> Any:
         if column.dtype in ("Int64", "boolean")
     ]
     pandas = {"index_columns": [], "column_indexes": [], "columns": nullable, "pandas_version": "2.2.0"}
-    fields = [pyarrow.field(name, _type(column), nullable=not column.always) for name, column in columns.items()]
+    types = {"text": pyarrow.string(), "number": pyarrow.float64(), "integer": pyarrow.int64(), "truth": pyarrow.bool_()}
+    types["key"] = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    fields = [pyarrow.field(name, types[column.type], nullable=not column.always) for name, column in columns.items()]
     metadata = {b"pandas": json.dumps(pandas).encode(), **({KEY: key.encode()} if key else {})}
     return pyarrow.schema(fields).with_metadata(metadata)
-
-
-def _type(column: Column) -> Any:
-    import pyarrow
-
-    types = {"text": pyarrow.string(), "number": pyarrow.float64(), "integer": pyarrow.int64(), "truth": pyarrow.bool_()}
-    return pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) if column.type == "key" else types[column.type]
 
 
 def parts(rows: Iterable[Row], columns: Columns, form: Any) -> Iterable[Any]:

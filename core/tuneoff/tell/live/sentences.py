@@ -168,7 +168,15 @@ def _current(current: Current) -> dict[str, Any]:
 
 
 def _texts(state: LiveState) -> dict[str, Any]:
-    """Return the sentences that the display has too."""
+    """Return the sentences that the display has too, and the current run's figures one by one, as the page has them."""
+    figures: dict[str, str] = {}
+    if state.current is not None:
+        live = state.current.live
+        best = f"{live.incumbent:.5g} {state.current.metric}" if live.incumbent is not None else "none yet"
+        figures = {"step": live.step, "trials": f"{live.ended} of {live.trials}"}
+        figures |= {name: str(getattr(live, name)) for name in ("running", "completed", "pruned", "failed")}
+        figures |= {"incumbent": best, "rate": rate_text(live) or "not known yet"}
+        figures["left"] = duration_text(live.seconds_left) if live.seconds_left is not None else "not known yet"
     return {
         "headline": headline(state),
         "ended": ended(state),
@@ -177,24 +185,8 @@ def _texts(state: LiveState) -> dict[str, Any]:
         "activity": activity(state),
         "current": current_title(state.current) if state.current is not None else between(state),
         "progress": trials_text(state.current.live) if state.current is not None else "",
-        "figures": _figures(state.current) if state.current is not None else {},
+        "figures": figures,
         "failures": list(failures(state)),
-    }
-
-
-def _figures(current: Current) -> dict[str, str]:
-    """Return the current run's figures one by one, as the page has them."""
-    live = current.live
-    return {
-        "step": live.step,
-        "trials": f"{live.ended} of {live.trials}",
-        "running": str(live.running),
-        "completed": str(live.completed),
-        "pruned": str(live.pruned),
-        "failed": str(live.failed),
-        "incumbent": f"{live.incumbent:.5g} {current.metric}" if live.incumbent is not None else "none yet",
-        "rate": rate_text(live) or "not known yet",
-        "left": duration_text(live.seconds_left) if live.seconds_left is not None else "not known yet",
     }
 
 

@@ -66,9 +66,15 @@ def framework_tables(groups: Sequence[Group], measured_by: Circumstances) -> Ite
         ("reliability", "Failures and footprint", FOOTPRINT, of_runs),
     )
     for name, caption, names, first in tables:
-        columns = tuple(map(metric, names))
-        heads = (*first, *(column_head(column, groups) for column in columns))
-        yield FrameworkTable(name=name, caption=caption, heads=heads, columns=columns, notes=tuple(below.get(name, ())))
+        columns, heads = tuple(map(metric, names)), list(first)
+        for column in columns:  # with the unit of its figures, which for a score is its metric's name
+            estimates = (group.estimate(column.name) for group in groups if not group.twins)
+            units = dict.fromkeys(estimate.unit for estimate in estimates if estimate.present)
+            unit = column.table_unit or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
+            text = column.heading or column.name.rpartition(".")[2].replace("_", " ")
+            heads.append(ColumnHead(text, unit, f"{column.name}: {column.title}"))
+        notes_below = tuple(below.get(name, ()))
+        yield FrameworkTable(name=name, caption=caption, heads=tuple(heads), columns=columns, notes=notes_below)
 
 
 def run_cells(group: Group) -> tuple[FigureCell, ...]:
@@ -85,13 +91,6 @@ def run_cells(group: Group) -> tuple[FigureCell, ...]:
         else FigureCell(percent(success.estimate), f"{100 * success.low:.0f}–{percent(success.high)}"),
         *(FigureCell(str(count) if group.executed else MISSING) for count in trials),
     )
-
-
-def column_head(column: Metric, groups: Sequence[Group]) -> ColumnHead:
-    """Return a column's heading with the unit of its figures, which for a score is its metric's name."""
-    units = dict.fromkeys(of.unit for group in groups if not group.twins and (of := group.estimate(column.name)).present)
-    unit = column.table_unit or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
-    return ColumnHead(column.heading or column.name.rpartition(".")[2].replace("_", " "), unit, f"{column.name}: {column.title}")
 
 
 class RatioCell(NamedTuple):
@@ -187,8 +186,3 @@ def signs_used(setting: Setting) -> list[tuple[str, str, str]]:
     """Return symbol, CSS class and words of the outcomes that the table has."""
     outcomes = {ratio.outcome for row in setting.rows for column in row.columns.values() for ratio in column.ratios.values()}
     return [sign for outcome, sign in LEGEND.items() if outcome in outcomes]
-
-
-def has_intervals(setting: Setting) -> bool:
-    """Whether ranges are the intervals of verdicts; else they are from the lowest to the highest seed."""
-    return any(ratio.is_interval for row in setting.rows for column in row.columns.values() for ratio in column.ratios.values())

@@ -59,8 +59,7 @@ def with_command(text: str) -> Markup:
 _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(mean_difference, interval_cell, p_text),
     *(frameworks.added_cell, frameworks.added_range, frameworks.report_cell, frameworks.job_cell, frameworks.job_range),
-    *(frameworks.failed, frameworks.has_intervals),
-    *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.signs_used),
+    *(frameworks.failed, frameworks.ratio_cell, frameworks.ratio_cells, frameworks.signs_used),
     *(frameworks.run_cells, figure_cell, drawing.strip, job_parts.bars, shares.drawn),
     *(runs.run_cell, runs.run_flags, strategy_text, variant_text),
     *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell),

@@ -27,7 +27,7 @@ from tuneoff.record.store import write_bytes
 from tuneoff.tell.page import texts
 from tuneoff.tell.page.frameworks import framework_tables
 from tuneoff.tell.page.render import render
-from tuneoff.tell.page.runs import STATUSES, Facts, fault_tables, framework_facts, machine_facts, package_facts
+from tuneoff.tell.page.runs import STATUSES, Facts, environment_facts, fault_tables
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
 from tuneoff.tell.plots.drawing import Scale, scale, styles
@@ -63,7 +63,7 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
     """Return what the templates read of a results folder; `folder`: where the page will lie, for links to the runs' files."""
     answers, results = choice.answers, choice.answers.results
     measured_by = circumstances(results.folder, results.selected.values())
-    same, differing = package_facts(results)
+    environment, differing = environment_facts(results, answers)
     main = choice.settings[0] if choice.settings else None
     time = time_question(answers)
     questions = sorted(answers.questions, key=lambda question: question is not time)  # the one on time first
@@ -99,8 +99,8 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
         "most_runs": MOST_RUNS,
         "has_variants": any(variant_text(run.spec.experiment.variant) for run in results.planned),
         "executions": Counter(record.run_id for record in results.records),
-        "environment": (*machine_facts(results), framework_facts(answers), same),
-        "differing": [differing] if differing.rows else [],
+        "environment": environment,
+        "differing": differing,
         "basis": basis(results, answers, measured_by),
     }
 

@@ -6,7 +6,7 @@ In which environment they ran: what all share once, and what differs by itself. 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.fault_results import TITLES, WORST, FaultResult, read_fault_file
 from tuneoff.judge.results import ABSENT, Results, Run
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
-from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.report.tables import FigureCell, amount_text
 
 STATUSES = {"done": "●", "failed": "✕", "timeout": "◷", "interrupted": "◐", "skipped": "–", "running": "◌", "planned": "○"}
@@ -90,63 +89,56 @@ def _cell(run: FaultResult | None) -> FaultCell:
     return FaultCell(run.outcome, run.outcome in WORST, run.reason)
 
 
+Row = tuple[str, tuple[str, ...]]
+
+
 class Facts(NamedTuple):
     """A list of names, each with its values."""
 
     title: str
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[Row, ...]
 
 
-def machine_facts(results: Results) -> list[Facts]:
-    """Return what the selected executions ran on; a value that differs between them is listed with its runs' number."""
-    records = list(results.selected.values())
-    rows = [
-        (name, tuple(_shares([text for record in records if (text := read(record.environment))])))
-        for name, read in _MACHINE.items()
-    ]
-    return [Facts(title="Machine", rows=tuple((name, values) for name, values in rows if values))]
+def environment_facts(results: Results, answers: Answers) -> tuple[list[Facts], list[Facts]]:
+    """Return what all runs share, and what differs between them.
 
-
-def framework_facts(answers: Answers) -> Facts:
-    """Return which version of its framework, and which classes, each adapter used."""
-    rows: dict[str, dict[str, None]] = {}
+    Shared are the machine, with the number of runs beside a value that differs; of each adapter its framework's version and
+    classes; the packages with one version. Those of several versions differ, with the adapters of their runs.
+    """
+    machine: dict[str, dict[str, int]] = {name: {} for name in _MACHINE}  # runs by value
+    packages: dict[str, dict[str, list[str]]] = {}  # adapters of the runs, by version
+    for record in results.selected.values():
+        for name, read in _MACHINE.items():
+            if text := read(record.environment):
+                machine[name][text] = machine[name].get(text, 0) + 1
+        versions = record.environment.get("versions")
+        for name, version in (versions if isinstance(versions, Mapping) else {}).items():
+            if version is not None:
+                adapter = str(record.specification.get("adapter"))
+                packages.setdefault(str(name), {}).setdefault(str(version), []).append(adapter)
+    frameworks: dict[str, dict[str, None]] = {}
     for group in answers.groups:
         for run in group.unskipped:
             if run.record is not None and run.record.versions:
                 versions = run.record.versions
                 name = _joined(versions, "framework", "framework_version")
                 rest = [f"{key} {_plain(value)}" for key, value in versions.items() if not key.startswith("framework") and value]
-                rows.setdefault(group.label, {})["; ".join(filter(None, (name, *rest)))] = None
-    return Facts(title="Frameworks", rows=tuple((label, tuple(texts)) for label, texts in rows.items()))
-
-
-def package_facts(results: Results) -> tuple[Facts, Facts]:
-    """Return the packages with one version in all runs, and those that differ between runs, with the runs' adapters."""
-    packages: dict[str, dict[str, list[RunRecord]]] = {}
-    for record in results.selected.values():
-        versions = record.environment.get("versions")
-        for name, version in (versions if isinstance(versions, Mapping) else {}).items():
-            if version is not None:
-                packages.setdefault(str(name), {}).setdefault(str(version), []).append(record)
-    same = [(name, tuple(versions)) for name, versions in sorted(packages.items()) if len(versions) == 1]
-    differing: dict[str, list[str]] = {}
-    for name, versions in sorted(packages.items()):
-        for version, records in versions.items() if len(versions) > 1 else ():
-            adapters = listed(str(record.specification.get("adapter")) for record in records)
-            differing.setdefault(name, []).append(f"{version} in {counted(len(records), 'run')} of {adapters}")
-    return (
+                frameworks.setdefault(group.label, {})["; ".join(filter(None, (name, *rest)))] = None
+    same, differing = list[Row](), list[Row]()
+    for name, by_version in sorted(packages.items()):
+        texts = [f"{version} in {counted(len(of), 'run')} of {listed(of)}" for version, of in by_version.items()]
+        (same if len(by_version) == 1 else differing).append((name, tuple(by_version if len(by_version) == 1 else texts)))
+    of_machine = [
+        (name, tuple(counts if len(counts) == 1 else (f"{text} ({counted(count, 'run')})" for text, count in counts.items())))
+        for name, counts in machine.items()
+        if counts
+    ]
+    shared = [
+        Facts(title="Machine", rows=tuple(of_machine)),
+        Facts(title="Frameworks", rows=tuple((label, tuple(texts)) for label, texts in frameworks.items())),
         Facts(title="Packages", rows=tuple(same)),
-        Facts(title="Packages that differ between runs", rows=tuple((name, tuple(texts)) for name, texts in differing.items())),
-    )
-
-
-def _shares(texts: Iterable[str]) -> list[str]:
-    counts: dict[str, int] = {}
-    for text in texts:
-        counts[text] = counts.get(text, 0) + 1
-    if len(counts) == 1:
-        return list(counts)
-    return [f"{text} ({counted(count, 'run')})" for text, count in counts.items()]
+    ]
+    return shared, [Facts(title="Packages that differ between runs", rows=tuple(differing))] if differing else []
 
 
 def _plain(value: Any) -> str:

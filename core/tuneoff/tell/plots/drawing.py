@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tuneoff.base.format import figure
+from tuneoff.base.format import figure, score
 from tuneoff.judge.answers.answer import Question
-from tuneoff.judge.answers.phrases import display_unit, value_text
+from tuneoff.judge.answers.phrases import display_unit
 from tuneoff.judge.groups import Group
 from tuneoff.judge.stats.location import middle
 
@@ -202,19 +202,17 @@ def strip(group: Group, question: Question, axis: Scale) -> Strip:
     """Return the dots of a group."""
     estimate = group.estimate(question.metric)
     ordered = sorted(estimate.by_seed.items(), key=lambda item: item[1])
-    _, factor = display_unit(question.metric, question.unit)
+    unit, factor = display_unit(question.metric, question.unit)
     runs = {run.seed: run.run_id for run in group.runs}
     drawn = [ordered[index] for index in spread_out(len(ordered), MOST_DOTS)]
     failed = tuple(run.seed for run in group.runs if run.is_failure)
+    dots = []
+    for seed, value in drawn:
+        amount = (figure(value * factor) if unit else score(value)).replace("-", "−")
+        text = f"seed {seed}: {amount} {unit if unit != 'count' else ''}".rstrip()
+        dots.append(Dot(at=axis.at(factor * value), text=text, run_id=runs[seed]))
     return Strip(
-        dots=tuple(
-            Dot(
-                at=axis.at(factor * value),
-                text=f"seed {seed}: {value_text(value, question.metric, question.unit)}",
-                run_id=runs[seed],
-            )
-            for seed, value in drawn
-        ),
+        dots=tuple(dots),
         median=axis.at(factor * estimate.middle) if estimate.middle is not None and math.isfinite(estimate.middle) else None,
         failed=failed,
         more=len(ordered) - len(drawn),

@@ -43,6 +43,7 @@ _PASSWORD = re.compile(  # which stands for none where it is a $NAME; Redis has 
 PIECE, OVERLAP = 16_000_000, 100_000  # bytes: no secret and no address is longer than the second
 SHORTEST = 8  # characters: shorter values occur by chance
 SUFFIX = ".tar.gz"
+WAY_OUT = "remove it or choose another --output"
 PROBLEMS = 5  # that the manifest of an unverified bundle names
 Note = Callable[[str], None]
 _VERIFIED = "Verified when it was made: every number follows from the raw events, samples and prices."
@@ -87,7 +88,16 @@ def pack(
         if not is_free:
             raise ResultsError(f"{results} is in use by another tuneoff command; bundle it after that ends")
         plan = read_plan(results)
-        _check_target(target, plan, note)
+        if os.path.isdir(target):
+            raise ResultsError(f"{target} is a folder; give --output a file's name")
+        if os.path.lexists(target):
+            try:
+                earlier = read_manifest(target)
+            except ResultsError as error:
+                raise ResultsError(f"{target} exists and is not a bundle of this tuneoff; {WAY_OUT}") from error
+            if earlier.plan_id != plan.plan_id:
+                raise ResultsError(f"{target} exists: a bundle of other results ({earlier.name}); {WAY_OUT}")
+            note(f"{target} is an earlier bundle of the same plan, and is replaced")
         problems = [
             problem.line
             for problem in verify(results).problems
@@ -141,22 +151,6 @@ def pack(
         with interrupting():
             digest = write_archive(target, manifest, contents)
     return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=manifest)
-
-
-def _check_target(target: Path, plan: Plan, note: Note) -> None:
-    """Refuse a target that is there already, unless it is an earlier bundle of the same plan: that one is replaced."""
-    if os.path.isdir(target):
-        raise ResultsError(f"{target} is a folder; give --output a file's name")
-    if not os.path.lexists(target):
-        return
-    way_out = "remove it or choose another --output"
-    try:
-        earlier = read_manifest(target)
-    except ResultsError as error:
-        raise ResultsError(f"{target} exists and is not a bundle of this tuneoff; {way_out}") from error
-    if earlier.plan_id != plan.plan_id:
-        raise ResultsError(f"{target} exists: a bundle of other results ({earlier.name}); {way_out}")
-    note(f"{target} is an earlier bundle of the same plan, and is replaced")
 
 
 def _json(value: Any) -> bytes:

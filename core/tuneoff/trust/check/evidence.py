@@ -20,7 +20,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.check.footprint import Leftover, ListeningSocket
 from tuneoff.trust.check.probe_workload import NOTES
 from tuneoff.trust.history_check.counterexample import Counterexample
-from tuneoff.trust.history_check.rules import check_run
+from tuneoff.trust.history_check.rules import check_history
 from tuneoff.trust.space_test.draw import Drawing
 
 E = TypeVar("E", bound=Event)
@@ -80,7 +80,8 @@ class FinishedRun:
     @cached_property
     def breaches(self) -> tuple[Counterexample, ...]:
         """What breaks the rules of a sound history, in no other way than `tuneoff verify` finds it."""
-        return tuple(check_run(self.folder, self.record))
+        record = self.record
+        return tuple(check_history(EventLog(self.folder / EVENTS), record.run_spec(), is_done=record.status == "done"))
 
     def of(self, kind: type[E]) -> list[E]:
         """Return the events of one type in order of time."""

@@ -145,12 +145,19 @@ def make_evidence(
 
 
 def without_trials(planned: Mapping[str, CheckRun], ended: Mapping[str, FinishedRun | Finding]) -> dict[str, Finding]:
-    """Return what each run without a trial shows: nothing, or a failure of the adapter where no run has one."""
+    """Return what each run without a trial, or without one that its script asked for, shows: nothing, which is not a pass.
+
+    Where no run has one it is a failure of the adapter. Runs into which a failure was planted may have none.
+    """
     findings = {}
     for name, item in ended.items():
-        finding = item if isinstance(item, Finding) else _without_trials(planned[name], item)
-        if finding is not None:
-            findings[name] = finding
+        if isinstance(item, Finding):
+            findings[name] = item
+        elif "script" in item.experiment.workload.options and item.stored is not None and not item.notes:
+            text = "trials run on another machine, and sampler 'fixed' is not offered: no fault can be planted"
+            findings[name] = out_of_reach(text)
+        elif (run := item.stored) is not None and not (planned[name].plant or any(trial.used_ticket for trial in run.trials)):
+            findings[name] = not_tested(f"run {name} had no trial; it is {run.status}: {run.reason}")
     if len(findings) == len(ended):
         for name, item in ended.items():
             if isinstance(item, FinishedRun) and item.stored is not None and item.stored.charged == "framework":
@@ -251,19 +258,6 @@ def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: A
     if answer.state == FAILED and not answer.configurations:
         return not_tested(f"the adapter's `draw` gave nothing: {answer.text}")
     return answer
-
-
-def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:
-    """Return that a run into which no failure was planted had no trial, or none of what its script asked for.
-
-    What it cannot show is not a pass.
-    """
-    record = run.stored
-    if "script" in run.experiment.workload.options and record is not None and not run.notes:
-        return out_of_reach("trials run on another machine, and sampler 'fixed' is not offered: no fault can be planted")
-    if record is None or planned.plant is not None or any(trial.used_ticket for trial in record.trials):
-        return None
-    return not_tested(f"run {planned.name} had no trial; it is {record.status}: {record.reason}")
 
 
 def check_adapter(

@@ -6,33 +6,21 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.format import counted
 from tuneoff.base.identity import configuration_digest
-from tuneoff.base.layout import EVENTS, POD
+from tuneoff.base.layout import POD
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.record.events import schema
-from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Process
-from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.history_check.counterexample import Breach, Counterexample, counterexample
 from tuneoff.trust.history_check.trial_histories import AttemptHistory, Moment, RunHistory, Training, Trial
 
 Listed = Sequence[Mapping[str, Any]] | None
 BEFORE = 4  # events of a process that are drawn before the one that is wrong
-
-
-def check_run(folder: Path, record: RunRecord) -> list[Counterexample]:
-    """Return what `check_history` finds in the events of a run's folder.
-
-    Raises:
-        ResultsError: they cannot be read.
-    """
-    return check_history(EventLog(folder / EVENTS), record.run_spec(), is_done=record.status == "done")
 
 
 def check_history(events: Iterable[tuple[Process, Event]], spec: RunSpec, *, is_done: bool) -> list[Counterexample]:

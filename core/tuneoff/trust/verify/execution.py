@@ -16,10 +16,11 @@ from tuneoff.experiment.plan import OBSOLETE
 from tuneoff.measure.derived import Derived, derive_folder
 from tuneoff.record.end import ExecutionEnd, broken_seals, key_of, read_end, read_spec
 from tuneoff.record.endings import IN_NO_EVENT
+from tuneoff.record.events.reader import EventLog
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
 from tuneoff.record.store import cached_run, encode
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff.trust.history_check.rules import check_run
+from tuneoff.trust.history_check.rules import check_history
 from tuneoff.trust.verify.consistency import WatchedLog, clock_faults, wrong_sums
 from tuneoff.trust.verify.findings import TOO_DEEP, VerifiedExecution, count_values, read_object
 from tuneoff.trust.verify.planned import VerificationTask, check_planned
@@ -92,7 +93,7 @@ def _verify(task: VerificationTask, outcome: VerifiedExecution) -> None:
     if record.clock is not None:
         outcome.add_all("clock", clock_faults(log.lives, record, samples))
     _test_files(folder, record, outcome)
-    for broken in check_run(folder, record):
+    for broken in check_history(EventLog(folder / EVENTS), record.run_spec(), is_done=record.status == "done"):
         outcome.add("history", broken.rule, broken.line, shown_by=broken)
     check_planned(derived, end, task, outcome)
     outcome.add_all("sum", wrong_sums(record.metrics, derived.account))

@@ -6,13 +6,26 @@ import contextlib
 import os
 import random
 import secrets
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.findings import Check, Finding, Report, check, failed, judged, not_applicable, not_tested, out_of_reach, passed
+from tuneoff.base.findings import (
+    Check,
+    Finding,
+    Report,
+    check,
+    checks_of,
+    failed,
+    judged,
+    not_applicable,
+    not_tested,
+    out_of_reach,
+    passed,
+)
 from tuneoff.base.format import counted
 from tuneoff.base.identity import is_finite
 from tuneoff.base.interrupting import interrupting
@@ -361,4 +374,4 @@ def _disjoint(evidence: WorkloadEvidence) -> Finding:
     )
 
 
-CHECKS = (_given, _planned, _repeats, _again, _isolated, _restores, _resumes, _threads, _processes, _left_files, _disjoint)
+CHECKS = checks_of(sys.modules[__name__])

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+from tuneoff.base.findings import checks_of
 from tuneoff.trust.check.checks import best, budget, ending, failures, records, refusal, seeds, space, steps, workers
 from tuneoff.trust.check.evidence import AdapterCheck
 
-_FAMILIES = (
-    steps.CHECKS,
-    steps.UNDEPLOY,
-    records.CHECKS,
-    budget.CHECKS,
-    space.CHECKS,
-    best.CHECKS,
-    budget.STOPS,
-    failures.CHECKS,
-    seeds.CHECKS,
-    workers.CHECKS,
-    ending.CHECKS,
-    refusal.CHECKS,
-    best.TESTED,
+_MODULES = (steps, records, budget, space, best, failures, seeds, workers, ending, refusal)
+CHECKS: tuple[AdapterCheck, ...] = (
+    *(check for module in _MODULES for check in checks_of(module)),
+    *ending.LEFT,
+    *refusal.OPTIONS,
 )
-CHECKS: tuple[AdapterCheck, ...] = tuple(check for family in _FAMILIES for check in family)

@@ -185,9 +185,6 @@ def _by_framework(run: FinishedRun) -> Iterator[str]:
     yield from (f"{run.name}: {flag.text}" for flag in run.record.flags if flag.name == NOT_NAMED)
 
 
-CHECKS = (_among, _is_best, _direction, _ties, _nan, _completed, _value, _by_framework)
-
-
 @run_check(
     "test.best-tested",
     rule="the named best trial is the one that is tested, once",
@@ -249,6 +246,3 @@ def _own_checkpoint(evidence: AdapterEvidence) -> Finding:
     if not trained and (not restored or restored[-1] not in born or restored[-1] != checkpoint.texts["born"]):
         problems.append("the state that was tested comes from no trial of the run")
     return judged(problems)
-
-
-TESTED = (_best_tested, _unseen, _own_checkpoint)

@@ -94,9 +94,6 @@ def _wall_clock(evidence: AdapterEvidence) -> Finding:
     return judged(problems, f"{seconds:.1f} s of {WALL_CLOCK_SECONDS:g} s, {sum(t.used_ticket for t in record.trials)} trials")
 
 
-CHECKS = (_trials, _epochs, _early_ends, _wall_clock)
-
-
 @run_check(
     "stops.obeyed",
     rule="`scripted`: given trials end at the given epoch",
@@ -131,6 +128,3 @@ def _no_others(run: FinishedRun) -> Iterator[str]:
     for trial in run.record.trials:
         if trial.digest not in run.experiment.stops and trial.state != "completed":
             yield f"trial {trial.trial} had no stop, but is {trial.state} after epoch {trial.epochs_trained}"
-
-
-STOPS = (_obeyed, _no_others)

@@ -93,10 +93,7 @@ def _left(name: str, kind: Kind, rule: str, reason: str, way_out: str) -> Adapte
     return nothing
 
 
-CHECKS = (
-    _in_time,
-    _keeps,
-    _charged,
+LEFT = (
     _left(
         "processes",
         "process",
@@ -139,5 +136,4 @@ CHECKS = (
         "what is left in a cluster costs money, and goes on after the run",
         "write context.outside before something is made outside this machine, and remove both in undeploy",
     ),
-    _loopback,
 )

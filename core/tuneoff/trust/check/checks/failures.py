@@ -269,9 +269,3 @@ def _output(evidence: AdapterEvidence) -> Finding:
             text = f"trial {trial.trial} is {trial.state} with epochs {trained}, but {planned} were trained: {trial.cause}"
             problems.append(text)
     return judged(problems)
-
-
-CHECKS = (
-    *(_recorded, _intact, _infrastructure, _at_most, _workload_never),
-    *(_fresh, _children, _own, _choices, _any_end, _no_number, _output),
-)

@@ -86,6 +86,3 @@ def _ended(run: FinishedRun) -> Iterator[str]:
 def _once(run: FinishedRun) -> Iterator[str]:
     others = (breach for breach in run.breaches if breach.rule not in ANNOUNCED | ENDED | OF_OTHERS)
     yield from (f"{run.name}: {breach.line}" for breach in others)
-
-
-CHECKS = (_schema, _gaps, _announced, _ended, _once)

@@ -61,8 +61,7 @@ def _starts_nothing(evidence: AdapterEvidence) -> Finding:
     return judged(problems)
 
 
-CHECKS = (
-    _as_declared,
+OPTIONS = (
     Check(
         id="refusal.adapter-options",
         rule="an option that the adapter does not have is refused",
@@ -79,5 +78,4 @@ CHECKS = (
         reads=(REFUSALS,),
         judge=_refuses("sampler-options"),
     ),
-    _starts_nothing,
 )

@@ -83,9 +83,6 @@ def _value_problems(evidence: AdapterEvidence, names: Sequence[str]) -> list[str
     return problems
 
 
-CHECKS = (_repeat, _differ, _trial_values)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Determinism:
     """What repetitions have in common."""

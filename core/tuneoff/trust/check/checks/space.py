@@ -103,6 +103,3 @@ def _distribution(evidence: AdapterEvidence) -> Finding:
     problems = [departure.text for departure in departures if judgement.outside.keys().isdisjoint(departure.values["dimensions"])]
     least = min(judgement.p_values, default=1.0)
     return judged(problems, f"{len(drawn.configurations)} configurations of {drawn.source}, smallest p = {least:.2g}")
-
-
-CHECKS = (_listed, _received, _inside, _distribution)

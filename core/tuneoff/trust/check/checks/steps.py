@@ -101,9 +101,6 @@ def _surfaces(evidence: AdapterEvidence) -> Finding:
     return judged([] if run.record.status == "failed" else [f"run_trials failed, but the run is {run.record.status}"])
 
 
-CHECKS = (_order, _succeed, _inside, _surfaces)
-
-
 @check(
     "undeploy.after-failure",
     rule="after a failure in each step undeploy runs to its end and leaves no more than usual",
@@ -189,6 +186,3 @@ def _in_time(run: FinishedRun) -> Iterator[str]:
                 yield f"{run.name}: undeploy took {seconds:.1f} s, more than {limit:g} s"
     if began:  # a fresh process calls it again only when the one before it is gone
         yield f"{run.name}: undeploy did not end within {limit:g} s, and was killed"
-
-
-UNDEPLOY = (_after_failure, _twice, _fresh, _in_time)

@@ -167,6 +167,3 @@ def _processors(run: FinishedRun) -> Iterator[str]:
         yield f"{run.name}: trials could use {max(allowed)} processors, more than there are"
     elif allowed and min(allowed) < usable and limits["cpus"].startswith("none"):
         yield f"{run.name}: trials could use {min(allowed)} of {usable} processors, but no limit was asked for"
-
-
-CHECKS = (_at_most, _all_used, _threads, _time, _memory, _processors)
