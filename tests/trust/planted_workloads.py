@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from trial_runs import Curve
-from tuneoff.trust.check import careless
+from tuneoff.trust.check.probe_workload import _change, _seen
 from tuneoff.workload import Configuration, Scores, StateTensor, TrainingEnded, TrialSeeds
 
 
@@ -129,8 +129,8 @@ class Careless(Honest):
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
-        assert careless.seen(configuration)["child"] == ""
-        careless.change(configuration)
+        assert _seen(configuration)["child"] == ""
+        _change(configuration)
         for own in (configuration, self.options):
             assert isinstance(own, dict)
             own.clear()

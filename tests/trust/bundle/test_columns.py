@@ -80,7 +80,7 @@ PLANTED: dict[str, tuple[Callable[[RunRecord], RunRecord], str]] = {
     ),
     "trial states": (
         lambda record: with_trial(record, 2, state="failed", cause="x", value=None, value_epoch=None),
-        "1 of 3 ended otherwise (t00002 completed in the bundle, t00002 failed here)",
+        "1 of 3 ended differently (t00002 completed in the bundle, t00002 failed here)",
     ),
     "validation metrics": (
         changed_bit,

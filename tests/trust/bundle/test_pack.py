@@ -175,7 +175,7 @@ def test_the_text_says_what_the_bundle_tells_of_the_machine(results: Results, tm
     unpacked(packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True).path, tmp_path / "u")
     text = (tmp_path / "u" / "README.txt").read_text()
     for told in ("annas-laptop", "/home/anna/data/a.gz", "https://example.org/anna/work"):
-        assert told in text.partition("What it tells of the machine")[2]
+        assert told in text.partition("What it reveals about the machine")[2]
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,6 @@ def test_a_defect_is_named_with_its_dimensions_alone() -> None:
 def test_a_finding_of_the_mapping_says_what_becomes_of_which_value(adapter: type[planted.Honest]) -> None:
     texts = [finding.text for finding in judged(adapter, 400).findings if "probe_ten" in finding.values["dimensions"]]
     if adapter is planted.PassesOnAnother:
-        assert "the framework's least value 0 becomes 9, but must become 0" in texts
+        assert "the framework's minimum 0 becomes 9, but must become 0" in texts
     else:
-        assert "the framework's greatest value 8 becomes 8, but must become 9" in texts
+        assert "the framework's maximum 8 becomes 8, but must become 9" in texts

@@ -141,7 +141,7 @@ class Filtered:
                 if adapter == name
             ]
             yield f"Capable, but not measured there: {name}{''.join(excluded)}"
-        yield from (f"To know: {candidate.adapter}: {note}" for candidate in self.capable for note in candidate.notes)
+        yield from (f"Note: {candidate.adapter}: {note}" for candidate in self.capable for note in candidate.notes)
         yield from self.how_to_measure()
 
     def how_to_measure(self) -> Iterator[str]:

@@ -66,7 +66,7 @@ def headline(comparison: Comparison) -> Iterator[str]:
         for title, runs in (
             ("failed in B and not in A", [run for run in comparison.ended if run.is_failure]),
             ("failed in A and not in B", [run for run in comparison.ended if run.is_recovery]),
-            ("ended otherwise", [run for run in comparison.ended if not (run.is_failure or run.is_recovery)]),
+            ("ended differently", [run for run in comparison.ended if not (run.is_failure or run.is_recovery)]),
         ):
             if runs:
                 yield f"  {title}: {counted(len(runs), 'run')} of {', '.join(dict.fromkeys(run.name for run in runs))}"
@@ -79,7 +79,7 @@ def headline(comparison: Comparison) -> Iterator[str]:
             f"{len(judged) - still} not decided"
         )
     else:
-        yield "nothing is judged: no question has enough seeds in both folders; what is seen did not change"
+        yield "nothing is judged: no question has enough seeds in both folders; what can be compared did not change"
 
 
 def _change(change: Change, others: Sequence[Change]) -> str:
@@ -120,7 +120,7 @@ def _quiet(changes: Sequence[Change]) -> list[str]:
         rows.append((change.name, change.question.name, word, _size(change.verdict)))
         if word in _OPEN:
             reasons[f"{word}: {change.reason}"] = None
-    return [*columns(("framework", "question", "says", "B against A"), rows, margin=2).splitlines(), *reasons]
+    return [*columns(("framework", "question", "verdict", "B against A"), rows, margin=2).splitlines(), *reasons]
 
 
 def _size(verdict: Verdict) -> str:
@@ -147,7 +147,7 @@ def _noise(changes: Sequence[Change]) -> list[str]:
             row = rows.setdefault((change.scope.text, change.question.name, noise.pair), {})
             row[noise.side] = difference_text(noise.interval, change.question)
     table = [(*names, row.get("A", MISSING), row.get("B", MISSING)) for names, row in rows.items()]
-    return columns(("scope", "question", "the same twice", "in A", "in B"), table, margin=2).splitlines() if table else []
+    return columns(("scope", "question", "repeated entry", "in A", "in B"), table, margin=2).splitlines() if table else []
 
 
 def _ended(comparison: Comparison) -> list[str]:

@@ -18,7 +18,7 @@ from tuneoff.record.run_record import TrialRecord
 
 SAMPLER = "fixed"
 NO_TIME = "no configuration was busy for a measurable time"
-NO_CPU = "no trial told its CPU time"
+NO_CPU = "no trial reported its CPU time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ def notes(groups: Sequence[Group]) -> list[str]:
     limits = _shared(by_label, lambda conditions: conditions.cpu_limits)
     reports = _shared(by_label, lambda conditions: tuple(REPORTS.get(report, report) for report in conditions.reports))
     lines += [f"Limit of a slot's processors: {text}." for text in limits]
-    lines += [f"Epochs of which a framework is told: {text}." for text in reports]
+    lines += [f"Epochs reported to the framework: {text}." for text in reports]
     for label, of_label in by_label.items():
         if changed := dict.fromkeys(text for conditions in of_label for text in conditions.changed_defaults):
             lines.append(f"{label} is changed against its defaults: {'; '.join(changed)}.")

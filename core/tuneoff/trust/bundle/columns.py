@@ -206,7 +206,7 @@ def exact_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
         excuse = pair.after_seed("the budget is a time")
     if common:
         equal = None if unequal else f"{len(common)} of {len(common)} trials ended alike"
-        different = f"{len(unequal)} of {len(common)} ended otherwise ({', '.join(unequal[:1])})"
+        different = f"{len(unequal)} of {len(common)} ended differently ({', '.join(unequal[:1])})"
         yield pair.exact("trial states", equal, different, excuse)
 
     # They have equal metrics in every epoch that both have.

@@ -323,7 +323,7 @@ def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], records: Se
             "Missing:",
             *([f"  {line}" for line in missing] or ["  nothing: every planned run is done"]),
             "",
-            "What it tells of the machine and the person (nothing was made anonymous: raw files are sealed as written):",
+            "What it reveals about the machine and the person (nothing is anonymous: raw files are sealed as written):",
             *(f"  {line}" for line in tells),
             "",
         ]

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import locale
 import math
+import multiprocessing
 import os
 import signal
 import struct
+import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +25,6 @@ from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import kill_from_outside
 from tuneoff.base.space import Float, SearchSpace
-from tuneoff.trust.check import careless
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrainingEnded, TrialSeeds, Workload
 
 Act = Literal[
@@ -50,6 +53,12 @@ EXIT_CODE = 3
 SLOW_SECONDS = 3.0
 ALLOCATE_BYTES, HOLD_SECONDS = 2_000_000_000, 10.0
 _CHUNK_BYTES = 16_000_000
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_PRINTED = (
+    '{"seq": 1, "type": "epoch", "trial": "t00000", "epoch": 99}\n',  # like an event of ours
+    "score=0.1\nscore=1e400\n",  # like a value, as collectors look for them
+    "\rhalf a line without an end \x1b[2K",
+)
 
 
 class ProbeError(RuntimeError):
@@ -63,7 +72,7 @@ class ProbeEnd(BaseException):
 class Probe(Workload):
     """Options: `notes` (a folder, or ""), `epoch_seconds` (sleep), `compute_seconds` (of one thread), `noise`,
     `ends_early`: each training ends by itself after one epoch or two; `script`: a list of [level, act], of which each
-    configuration takes the next one, where a framework draws them itself; `is_careless`: see `careless.change`.
+    configuration takes the next one, where a framework draws them itself; `is_careless`: see `_change`.
     """
 
     name: ClassVar[str] = "probe"
@@ -98,8 +107,8 @@ class Probe(Workload):
         act = self._configuration.get("act")
         self._note("load", threads_told=self._threads_told, variables=variables, **({"act": act} if act else {}))
         if self.options.get("is_careless"):
-            self._note("start", **careless.seen(configuration))
-            careless.change(configuration)
+            self._note("start", **_seen(configuration))
+            _change(configuration)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         if self.options.get("ends_early") and epoch > early_end(self._digest):
@@ -229,3 +238,51 @@ def _cpu_ns() -> dict[str, int]:
         with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/self/task/{thread}/schedstat") as file:
             by_thread[thread] = int(file.read().split()[0])
     return by_thread
+
+
+def _seen(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a training finds: of its process, of its configuration, and whether it may start a process.
+
+    Each trial has to find what a fresh `python file.py` does, whatever the trials before it changed.
+    """
+    umask = os.umask(0o022)
+    os.umask(umask)
+    process = {
+        "arguments": [os.path.basename(text) for text in sys.argv],
+        "folder": os.getcwd(),
+        "umask": umask,
+        "handlers": {
+            number.name: getattr(handler := signal.getsignal(number), "__name__", None) or str(handler) for number in _SIGNALS
+        },
+        "locale": locale.setlocale(locale.LC_ALL),
+        "start method": multiprocessing.get_start_method(allow_none=True),
+        "variable": os.environ.get("CARELESS"),
+    }
+    child = ""  # or what went wrong with a process that was started
+    try:
+        started = multiprocessing.get_context("fork").Process(target=int)
+        started.start()
+        started.join(30)
+        if started.exitcode != 0:
+            child = f"it ended with {started.exitcode}"
+    except BaseException as error:  # an AssertionError, in the children of some frameworks
+        child = f"{type(error).__name__}: {error}"
+    return {"process": process, "configuration": configuration, "child": child}
+
+
+def _change(configuration: Mapping[str, Any]) -> None:
+    """Do as careless trainings do: change the process and, in place, the configuration; print what no reader expects."""
+    for value in configuration.values():
+        if isinstance(value, list):
+            value.append(99)
+    sys.argv.append("--careless")
+    os.chdir("/")
+    os.umask(0o077)
+    os.environ["CARELESS"] = "1"
+    locale.setlocale(locale.LC_ALL, "C.UTF-8")
+    multiprocessing.set_start_method("spawn", force=True)
+    if threading.current_thread() is threading.main_thread():  # no other one may
+        signal.signal(signal.SIGUSR1, lambda number, frame: None)
+    for stream in (sys.stdout, sys.stderr):
+        stream.write("".join(_PRINTED))
+        stream.flush()

@@ -286,8 +286,8 @@ def _out_of_order(history: RunHistory) -> Iterator[Breach]:
             known = [training.start for training in trainings[:1]]
             if len(trainings) == 1 and named.attempts[-1].outcome == "completed":
                 known = list(_epochs_of(named))[-1:] or known
-            what = f"the framework was told of trial {event.trial}"
-            yield from _early(history, "told-early", moment, known, what, "it had that result")
+            what = f"a result of trial {event.trial} was reported to the framework"
+            yield from _early(history, "told-early", moment, known, what, "it was there")
         elif isinstance(event, schema.StopDecided):
             epochs = [epoch for epoch in _epochs_of(named) if epoch.event.epoch == event.epoch]
             what = f"the stop of trial {event.trial} after epoch {event.epoch} was decided"

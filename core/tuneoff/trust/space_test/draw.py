@@ -52,16 +52,16 @@ def _end_problems(space: SearchSpace, framework: FrameworkSpace, name: str) -> l
         return [f"the framework has no dimension for it; it has: {', '.join(framework.ends) or 'none'}"]
     values = points(dimension) if not isinstance(dimension, Float) else (dimension.low, dimension.high)
     problems = []
-    for which, word in ((0, "least"), (1, "greatest")):
+    for which, word in ((0, "minimum"), (1, "maximum")):
         native = {other: ends[which] for other, ends in framework.ends.items()}
         try:
             decoded = framework.decode(native)[name]
         except Exception as error:  # an adapter's code may raise anything
-            problems.append(f"the framework's {word} value {native[name]!r} cannot be decoded: {_text(error)}")
+            problems.append(f"the framework's {word} {native[name]!r} cannot be decoded: {_text(error)}")
             continue
         wanted = values[-which]
         if not _same(dimension, decoded, wanted):
-            problems.append(f"the framework's {word} value {native[name]!r} becomes {decoded!r}, but must become {wanted!r}")
+            problems.append(f"the framework's {word} {native[name]!r} becomes {decoded!r}, but must become {wanted!r}")
     return problems
 
 

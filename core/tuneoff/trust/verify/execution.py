@@ -116,7 +116,7 @@ def _derive(task: VerificationTask, end: ExecutionEnd, outcome: VerifiedExecutio
         outcome.notes.append(text)
     if (record.status, record.reason, record.charged) == (by_events.status, by_events.reason, by_events.charged):
         return log, derived
-    outcome.stated.append(f"status: {record.status}, {record.reason} (charged: {record.charged or 'nobody'})")
+    outcome.stated.append(f"status: {record.status}, {record.reason} (charged: {record.charged or 'no one'})")
     if stated is not None and stated != end.ruling:
         ended = f"it is {end.ruling.status} by {end.ruling.charged}"
         text = f"a run of which {stated.reason!r} holds is {stated.status} by the {stated.charged}, but {ended}"

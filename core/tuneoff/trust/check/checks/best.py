@@ -96,7 +96,7 @@ def _is_best(evidence: AdapterEvidence) -> Finding:
 @check(
     "best.direction",
     rule="under `min` and under `max`: the best is named, not the worst",
-    reason="a framework told to maximize a loss looks bad through no fault of its own",
+    reason="a framework that is asked to maximize a loss looks bad through no fault of its own",
     way_out="give the framework objective.mode, and compare by objective.is_better",
     reads=BOTH,
 )

@@ -107,7 +107,7 @@ def _infrastructure(evidence: AdapterEvidence) -> Finding:
     if not trials.get("kill-once"):
         problems.append("a trial whose process was killed is in no record")
     problems += [
-        f"trial {trial.trial} beside it is {trial.state}" for trial in trials.get("sound", ()) if trial.state != "completed"
+        f"trial {trial.trial} next to it is {trial.state}" for trial in trials.get("sound", ()) if trial.state != "completed"
     ]
     return judged(problems, "tried again" if is_retried else "no retries are declared: it fails alone")
 

@@ -73,7 +73,7 @@ def _threads(evidence: AdapterEvidence) -> Finding:
     run = evidence.runs["honest-max"]
     planned = run.experiment.workers.threads
     problems = [
-        f"trial {trial.trial} was told {attempt.threads} threads, but {planned} are planned"
+        f"trial {trial.trial} was limited to {attempt.threads} threads, but {planned} are planned"
         for trial in run.record.trials
         for attempt in trial.attempts
         if attempt.threads not in (None, planned)
@@ -88,7 +88,7 @@ def _threads(evidence: AdapterEvidence) -> Finding:
         odd = {name: value for name, value in note.get("variables", {}).items() if value != str(planned)}
         problems += [f"a trial's process has {name}={value}, not {planned}" for name, value in odd.items()]
         if note.get("threads_told", planned) != planned:
-            problems.append(f"a workload was told to use {note['threads_told']} threads, not {planned}")
+            problems.append(f"a workload was limited to {note['threads_told']} threads, not {planned}")
         if note.get("busy_threads", planned) > planned:
             problems.append(f"{note['busy_threads']} threads of a trial's process computed at once, not {planned}")
     return judged(dict.fromkeys(problems))
