@@ -56,6 +56,12 @@ def compare_environments(
     return [_row(*fact, a, b) for fact in (_PYTHON, *versions, *_MACHINE, *(_OF_RUNS if recorded else ()))]
 
 
+def recorded_facts(environment: Environment) -> dict[str, str]:
+    """Return what a run ran on and with, but packages, as far as it is recorded: name -> value."""
+    facts = ((name, read(environment)) for name, _, read in (_PYTHON, *_MACHINE, *_OF_RUNS))
+    return {name: fact for name, fact in facts if isinstance(fact, str)}
+
+
 def is_same_machine(a: Sequence[Environment], b: Sequence[Environment]) -> bool:
     """Tell whether times can be compared: the same kind of processor, as many of them, and accelerators; without a record, no."""
     return any(a) and any(b) and all(row.a == row.b for row in compare_environments(a, b) if row.name in OF_TIMES)
@@ -170,4 +176,6 @@ _OF_RUNS: tuple[_Fact, ...] = (
     ("limit of processors", "notice", _at("limits", "cpus")),
     ("workload's version", "notice", _at("workload", "version")),
     ("workload's code", "notice", _at("workload", "sha256")),
+    ("data", "notice", _at("data", "name")),
+    ("version of the data", "notice", _at("data", "version")),
 )

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tuneoff.base.format import ESTIMATED, MISSING, counted, listed
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.metric_catalogue import Metric
 from tuneoff.judge.answers.answer import Answers
+from tuneoff.judge.comparison.environments import recorded_facts
 from tuneoff.judge.fault_results import TITLES, WORST, FaultResult, read_fault_file
 from tuneoff.judge.results import ABSENT, Results, Run
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
@@ -21,7 +22,6 @@ from tuneoff.tell.report.tables import FigureCell, amount_text
 
 STATUSES = {"done": "●", "failed": "✕", "timeout": "◷", "interrupted": "◐", "skipped": "–", "running": "◌", "planned": "○"}
 FILE = "faults.json"  # what `tuneoff faults --json` wrote, beside the plan
-GIGABYTE = 1e9
 
 
 class FlagText(NamedTuple):
@@ -105,12 +105,12 @@ def environment_facts(results: Results, answers: Answers) -> tuple[list[Facts], 
     Shared are the machine, with the number of runs beside a value that differs; of each adapter its framework's version and
     classes; the packages with one version. Those of several versions differ, with the adapters of their runs.
     """
-    machine: dict[str, dict[str, int]] = {name: {} for name in _MACHINE}  # runs by value
+    machine: dict[str, dict[str, int]] = {}  # runs by value
     packages: dict[str, dict[str, list[str]]] = {}  # adapters of the runs, by version
     for record in results.selected.values():
-        for name, read in _MACHINE.items():
-            if text := read(record.environment):
-                machine[name][text] = machine[name].get(text, 0) + 1
+        for name, text in recorded_facts(record.environment).items():
+            of_name = machine.setdefault(name, {})
+            of_name[text] = of_name.get(text, 0) + 1
         versions = record.environment.get("versions")
         for name, version in (versions if isinstance(versions, Mapping) else {}).items():
             if version is not None:
@@ -121,8 +121,9 @@ def environment_facts(results: Results, answers: Answers) -> tuple[list[Facts], 
         for run in group.unskipped:
             if run.record is not None and run.record.versions:
                 versions = run.record.versions
-                name = _joined(versions, "framework", "framework_version")
-                rest = [f"{key} {_plain(value)}" for key, value in versions.items() if not key.startswith("framework") and value]
+                name = " ".join(str(versions[key]) for key in ("framework", "framework_version") if versions.get(key))
+                parts = [(key, value) for key, value in versions.items() if not key.startswith("framework") and value]
+                rest = [f"{key} {value if isinstance(value, str) else canonical_json(value)}" for key, value in parts]
                 frameworks.setdefault(group.label, {})["; ".join(filter(None, (name, *rest)))] = None
     same, differing = list[Row](), list[Row]()
     for name, by_version in sorted(packages.items()):
@@ -131,7 +132,6 @@ def environment_facts(results: Results, answers: Answers) -> tuple[list[Facts], 
     of_machine = [
         (name, tuple(counts if len(counts) == 1 else (f"{text} ({counted(count, 'run')})" for text, count in counts.items())))
         for name, counts in machine.items()
-        if counts
     ]
     shared = [
         Facts(title="Machine", rows=tuple(of_machine)),
@@ -139,56 +139,3 @@ def environment_facts(results: Results, answers: Answers) -> tuple[list[Facts], 
         Facts(title="Packages", rows=tuple(same)),
     ]
     return shared, [Facts(title="Packages that differ between runs", rows=tuple(differing))] if differing else []
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else canonical_json(value)
-
-
-def _part(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = environment.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
-def _processor(environment: Mapping[str, Any]) -> str:
-    cpu = _part(environment, "cpu")
-    if not cpu.get("name"):
-        return ""
-    return f"{cpu['name']}, {counted(cpu['logical_count'], 'processor')}" if cpu.get("logical_count") else str(cpu["name"])
-
-
-def _memory(environment: Mapping[str, Any]) -> str:
-    size = environment.get("memory_total_bytes")
-    return f"{size / GIGABYTE:.1f} GB" if isinstance(size, int | float) else ""
-
-
-def _joined(environment: Mapping[str, Any], *names: str) -> str:
-    return " ".join(str(environment[name]) for name in names if environment.get(name))
-
-
-def _inside(environment: Mapping[str, Any]) -> str:
-    containers = [environment.get("container"), environment.get("virtual_machine")]
-    return ", ".join(str(container) for container in containers if container)
-
-
-def _accelerators(environment: Mapping[str, Any]) -> str:
-    accelerators = environment.get("accelerators")
-    return "" if not accelerators else _plain(accelerators)
-
-
-def _code(environment: Mapping[str, Any]) -> str:
-    git = _part(_part(environment, "workload"), "git")
-    return str(git.get("commit") or _part(environment, "workload").get("sha256") or "")
-
-
-_MACHINE = {
-    "host": lambda environment: str(environment.get("host") or ""),
-    "processor": _processor,
-    "memory": _memory,
-    "accelerators": _accelerators,
-    "system": lambda environment: _joined(environment, "system", "kernel", "machine", "libc"),
-    "runs in": _inside,
-    "Python": lambda environment: _joined(environment, "python_implementation", "python"),
-    "data": lambda environment: _joined(_part(environment, "data"), "name", "version"),
-    "workload's code": _code,
-}
