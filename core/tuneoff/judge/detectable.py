@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tuneoff.base.format import counted
+from tuneoff.base.format import counted, counted_range
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.variants import TASK
@@ -93,7 +93,7 @@ def _across(plan: Plan, seeds: int, alpha: float) -> list[str]:
 def _by_unit(measured: Sequence[Spread], n: int, alpha: float, source: str) -> str:
     if not measured:
         return f"no pair of {source} has {FEWEST_FOR_SPREAD} seeds with it"
-    over = f"{counted(len(measured), 'pair')} in {source}, {_seeds(measured)}"
+    over = f"{counted(len(measured), 'pair')} in {source}, {counted_range((spread.n for spread in measured), 'seed')}"
     effect = detectable(n, alpha, POWER)
     deviations = sorted(spread.deviation for spread in measured)
     low, high = deviations[0], deviations[-1]
@@ -108,11 +108,6 @@ def _by_unit(measured: Sequence[Spread], n: int, alpha: float, source: str) -> s
 
 def _amount(size: float, question: Question) -> str:
     return signed(size, question).removeprefix("+")
-
-
-def _seeds(measured: Sequence[Spread]) -> str:
-    fewest, most = min(spread.n for spread in measured), max(spread.n for spread in measured)
-    return counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
 
 
 def _spread(verdict: Verdict) -> Spread | None:

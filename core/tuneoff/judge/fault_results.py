@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -65,7 +65,12 @@ def read_faults(paths: Sequence[Path], wanted: Sequence[str] = ()) -> list[Fault
         ResultsError: there is none, or it is none.
         UnknownNameError: no file knows of a fault that is asked for.
     """
-    files = [read_fault_file(path, follow=True) for path in _files(paths)]
+    files = []
+    for path in paths:
+        in_path = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not in_path:
+            raise ResultsError(f"{path} holds no *.json; write one: tuneoff faults --json > faults.json")
+        files += [read_fault_file(file, follow=True) for file in in_path]
     names = [name for file in files for name in (*file.faults, *(run.fault for run in file.runs))]
     faults = [name for name in dict.fromkeys(names) if name != CONTROL]
     for name in wanted if files else ():
@@ -87,11 +92,3 @@ def read_fault_file(path: Path, *, follow: bool = False) -> FaultFile:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ResultsError(f"{path} is not what `tuneoff faults --json` writes: {error}; write it again") from error
     return FaultFile(runs=[msgspec.structs.replace(run, file=str(path)) for run in file.runs], faults=file.faults)
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    for path in paths:
-        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-        if not files:
-            raise ResultsError(f"{path} holds no *.json; write one: tuneoff faults --json > faults.json")
-        yield from files

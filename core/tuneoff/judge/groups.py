@@ -274,10 +274,11 @@ def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
             spec = of_label[0].spec
             runs = tuple(run_of(run, results.selected, results.without_record, results.plan.added_seeds) for run in of_label)
             done = next((run.record for run in runs if run.record is not None and run.is_done), None)
+            options = {name: value for name, value in spec.options.items() if name not in spec.local_options}
             twins = [run.same_as for run in of_label if run.same_as is not None]
             group = Group(
                 label=texts[label],
-                entry=_entry(spec),
+                entry=canonical_json([spec.adapter, spec.platform, options]),
                 scope=scope,
                 spec=spec,
                 runs=runs,
@@ -332,11 +333,6 @@ def log_billing_step(groups: Iterable[Group], metric: str) -> float:
     """Return twice what half a step less is on the logarithm of the shortest run's cost, where it is the greatest."""
     share = max((billed_share(run, metric, group.prices) for group in groups for run in group.runs), default=0.0)
     return -2 * math.log1p(-share / 2)
-
-
-def _entry(spec: RunSpec) -> str:
-    options = {name: value for name, value in spec.options.items() if name not in spec.local_options}
-    return canonical_json([spec.adapter, spec.platform, options])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

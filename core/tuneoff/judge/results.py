@@ -97,18 +97,15 @@ def in_file_order(plan: Plan) -> list[PlannedRun]:
 
 def _entry(run: PlannedRun, entries: list[Any]) -> int:
     """Return the place of a run's adapter in the file; equal entries are told apart by the replicate."""
-    positions = [position for position, entry in enumerate(entries) if isinstance(entry, dict) and _is_of(run, entry)]
-    return positions[min(run.spec.replicate, len(positions) - 1)] if positions else len(entries)
-
-
-def _is_of(run: PlannedRun, entry: dict[str, Any]) -> bool:
     spec = run.spec
-    platform = entry.get("platform")
-    return (
-        entry.get("name") == spec.adapter
-        and (entry.get("options") or {}) == dict(spec.options)
-        and platform in (None, spec.platform)
-    )
+    positions = [
+        position
+        for position, entry in enumerate(entries)
+        if isinstance(entry, dict)
+        and (entry.get("name"), entry.get("options") or {}) == (spec.adapter, dict(spec.options))
+        and entry.get("platform") in (None, spec.platform)
+    ]
+    return positions[min(run.spec.replicate, len(positions) - 1)] if positions else len(entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

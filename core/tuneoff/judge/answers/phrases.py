@@ -186,7 +186,9 @@ def size_text(interval: Interval | None, question: Question, *, is_first: bool) 
 def _notes(verdict: Verdict) -> list[str]:
     notes = [verdict.robustness]
     if verdict.changing:
-        notes[0] += f": another verdict {', '.join(_under(sensitivity.choice) for sensitivity in verdict.changing)}"
+        names = [sensitivity.choice for sensitivity in verdict.changing]  # "without seed 3", "median", "energy weights low"
+        by = ["" if name.startswith("without") else "with " if name.startswith("energy") else "by the " for name in names]
+        notes[0] += f": another verdict {', '.join(map(str.__add__, by, names))}"
     if verdict.is_estimated:
         notes.insert(0, estimated(verdict))
     floor = floor_text(verdict)
@@ -194,13 +196,6 @@ def _notes(verdict: Verdict) -> list[str]:
     notes.append("noise floor not measured" if floor == MISSING else f"{within}noise floor {floor}")
     notes.append(verdict.disturbance.text)
     return notes
-
-
-def _under(choice: str) -> str:
-    """Return a sensitivity's choice as a phrase: "without seed 3", "by the median", "with energy weights low"."""
-    if choice.startswith("without"):
-        return choice
-    return f"with {choice}" if choice.startswith("energy") else f"by the {choice}"
 
 
 def _sign(value: float) -> str:

@@ -217,12 +217,17 @@ def limit(by_seed: Sequence[Utilization], confidence: float) -> Limit:
     """
     most = max(max(utilization) for utilization in by_seed)
     seen = [utilization for utilization in by_seed if most in utilization]
-    below = []
+    below, knees = [], []
     for utilization in seen:
         most_busy = max((count for count, share in utilization.items() if share >= BUSY), default=0)
         below.append(min((count for count in utilization if count > most_busy), default=math.inf))
+        # Beyond the last but one number that did not fail it is infinite: one more is not a ceiling.
+        counts = sorted(count for count, share in utilization.items() if share > 0)
+        most_at_once = max((count * utilization[count] for count in counts), default=0.0)
+        at_knee = most_at_once / utilization[counts[0]] if len(counts) > 2 else math.inf
+        knees.append(at_knee if len(counts) > 2 and at_knee <= counts[-2] else math.inf)
     below.sort()
-    knee = median([_knee(utilization) for utilization in seen], confidence)
+    knee = median(knees, confidence)
     return Limit(
         below=below[(len(below) - 1) // 2],
         low=below[0],
@@ -230,12 +235,3 @@ def limit(by_seed: Sequence[Utilization], confidence: float) -> Limit:
         measured=most,
         knee=knee if math.isfinite(knee.estimate) else None,
     )
-
-
-def _knee(utilization: Utilization) -> float:
-    """Return the workers at the knee; infinite beyond the last but one number that did not fail: one more is not a ceiling."""
-    counts = sorted(count for count, share in utilization.items() if share > 0)
-    if len(counts) < 3:
-        return math.inf
-    knee = max(count * utilization[count] for count in counts) / utilization[counts[0]]
-    return knee if knee <= counts[-2] else math.inf

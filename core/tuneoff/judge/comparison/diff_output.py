@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tuneoff.base.format import MISSING, counted, figure
@@ -37,22 +37,23 @@ def lines(comparison: Comparison) -> list[str]:
         f"{', '.join(questions)} of {', '.join(dict.fromkeys(name for names in questions.values() for name in names))}: {reason}"
         for reason, questions in by_reason.items()
     ]
+    ended = [
+        f"{run.name} seed {run.seed}: {run.old} in A, {run.new} in B{f': {run.reason}' if run.reason else ''}"
+        for run in comparison.ended
+    ]
+    counts = {mark: comparison.flags[mark.removeprefix("! ")] for mark in marked(comparison.flags)}
     for title, part in (
-        ("statuses of the runs:", _ended(comparison)),
+        ("statuses of the runs:", ended),
         ("bit for bit:", _exact(comparison)),
         ("no change beyond noise:" if comparison.is_judged else "not judged:", _quiet(comparison.changes)),
         ("noise, without any change of version:", _noise(comparison.changes)),
-        ("flags, runs in A and in B:", _flags(comparison.flags)),
+        ("flags, runs in A and in B:", [f"{mark}: {old} and {new}" for mark, (old, new) in counts.items()]),
         ("environment, A and B:", _environment(comparison)),
         ("not compared:", [*blocked, *comparison.left_out]),
     ):
         texts += ["", title, *(f"  {text}" for text in part)] if part else []
     texts += ["", NOT_INTERLEAVED] if comparison.same_machine else []
     return list(map(printable, texts))
-
-
-def _flags(flags: Mapping[str, tuple[int, int]]) -> list[str]:
-    return [f"{mark}: {' and '.join(map(str, flags[mark.removeprefix('! ')]))}" for mark in marked(flags)]
 
 
 def headline(comparison: Comparison) -> Iterator[str]:
@@ -117,18 +118,14 @@ def _quiet(changes: Sequence[Change]) -> list[str]:
     for change in quiet:
         assert change.verdict is not None
         word = _word(change.verdict)
-        rows.append((change.name, change.question.name, word, _size(change.verdict)))
+        size, differences = seen_text(change.verdict), [pair.difference for pair in change.verdict.differences]
+        values = [difference for difference in differences if difference is not None]
+        if change.verdict.interval is None and len(values) == 1 and not any(change.verdict.failures):
+            size = f"{signed(values[0], change.question)} in 1 seed"
+        rows.append((change.name, change.question.name, word, size))
         if word in _OPEN:
             reasons[f"{word}: {change.reason}"] = None
     return [*columns(("framework", "question", "verdict", "B against A"), rows, margin=2).splitlines(), *reasons]
-
-
-def _size(verdict: Verdict) -> str:
-    """Return the interval of a change, or without one the change of the only seed."""
-    differences = [pair.difference for pair in verdict.differences if pair.difference is not None]
-    if verdict.interval is None and len(differences) == 1 and not any(verdict.failures):
-        return f"{signed(differences[0], verdict.question)} in 1 seed"
-    return seen_text(verdict)
 
 
 def _word(verdict: Verdict) -> str:
@@ -148,13 +145,6 @@ def _noise(changes: Sequence[Change]) -> list[str]:
             row[noise.side] = difference_text(noise.interval, change.question)
     table = [(*names, row.get("A", MISSING), row.get("B", MISSING)) for names, row in rows.items()]
     return columns(("scope", "question", "repeated entry", "in A", "in B"), table, margin=2).splitlines() if table else []
-
-
-def _ended(comparison: Comparison) -> list[str]:
-    return [
-        f"{run.name} seed {run.seed}: {run.old} in A, {run.new} in B{f': {run.reason}' if run.reason else ''}"
-        for run in comparison.ended
-    ]
 
 
 def _exact(comparison: Comparison) -> list[str]:

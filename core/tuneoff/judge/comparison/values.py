@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tuneoff.record.run_record import EpochRecord, RunRecord
+from tuneoff.record.run_record import RunRecord
 
 ABSENT = "absent"
 ENDED_EARLY = "training ended by itself before it"  # of the epoch that would have been next: others may not have trained it
@@ -31,8 +31,12 @@ def values_of(runs: Mapping[int, RunRecord], planned_epochs: int) -> dict[ValueK
             if trial.ended_early(planned_epochs):
                 values[seed, trial.digest, len(trial.attempts[-1].epochs) + 1, ENDED_EARLY] = "yes"
             for epoch in trial.attempts[-1].epochs if trial.attempts else ():
-                for metric in epoch.metrics:
-                    values[seed, trial.digest, epoch.epoch, metric] = _text(epoch, metric)
+                for (
+                    metric,
+                    value,
+                ) in epoch.metrics.items():  # the shortest text that reads back the same; -0.0 and 0.0 stay different
+                    text = repr(value) if value is not None else (epoch.non_finite or {}).get(metric, "not finite")
+                    values[seed, trial.digest, epoch.epoch, metric] = text
     return values
 
 
@@ -47,9 +51,3 @@ def compare_values(a: Values, b: Values) -> ComparedValues:
         values=sum(key[:3] in trained for key in keys),
         unequal=tuple(key for key in keys if a.get(key, ABSENT) != b.get(key, ABSENT)),
     )
-
-
-def _text(epoch: EpochRecord, metric: str) -> str:
-    """Return the shortest text that reads back as the same number; -0.0 and 0.0 stay different."""
-    value = epoch.metrics[metric]
-    return repr(value) if value is not None else (epoch.non_finite or {}).get(metric, "not finite")

@@ -99,8 +99,17 @@ def effects(all_settings: Sequence[Setting], primary_metric: str, confidence: fl
     """Return the effects on the selected quality and on the metric that decides; none where there is nothing to subtract."""
     metrics = dict.fromkeys((QUALITY, primary_metric))
     result: list[Effect] = []
-    for kind, group, other, names in _pairs(all_settings):
-        result += [_effect(kind, group, other, names, metric, confidence) for metric in metrics]
+    for kind, group, other, (name, other_name) in _pairs(all_settings):
+        records = [run for side in (group, other) for run in side.done.values()]
+        for metric in metrics:
+            unit = next((run.metrics[metric].unit for run in records if metric in run.metrics), "")
+            bare = Effect(kind=kind, one=name, other=other_name, metric=metric, unit=unit)
+            if group.excluded or other.excluded:
+                result.append(replace(bare, reason=EXCLUDED))
+                continue
+            paired = differences(group, other, metric)
+            mean = mean_interval(paired.values, confidence, paired.scale) if paired.lacking is None else None
+            result.append(replace(bare, interval=mean, reason=paired.lacking, failures=paired.failures))
     return result
 
 
@@ -130,16 +139,6 @@ def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group
     for groups in all_settings:
         for again, first in noise_pairs(groups):
             yield "noise floor", again, first, (f"{again.label} {setting_text(again)}", first.label)
-
-
-def _effect(kind: Kind, group: Group, other: Group, names: tuple[str, str], metric: str, confidence: float) -> Effect:
-    units = (run.metrics[metric].unit for side in (group, other) for run in side.done.values() if metric in run.metrics)
-    bare = Effect(kind=kind, one=names[0], other=names[1], metric=metric, unit=next(units, ""))
-    if group.excluded or other.excluded:
-        return replace(bare, reason=EXCLUDED)
-    paired = differences(group, other, metric)
-    mean = mean_interval(paired.values, confidence, paired.scale) if paired.lacking is None else None
-    return replace(bare, interval=mean, reason=paired.lacking, failures=paired.failures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,10 @@ def stratified_iqm(
     """
     import numpy as np
 
-    tasks = _checked(scores)
+    if not scores:
+        raise ValueError("`scores` must hold at least one task, but it is empty")
+    # By name: what is drawn for one must not depend on the order.
+    tasks = {name: checked(scores[name], f"scores of task {name!r}") for name in sorted(scores)}
     sizes = [values.size for values in tasks.values()]
     weights = np.concatenate([np.full(size, 1 / (size * len(sizes))) for size in sizes])
     pooled = np.concatenate(list(tasks.values()))
@@ -44,13 +47,6 @@ def stratified_iqm(
     ]
     means = _weighted_iqm(np.concatenate(resampled, axis=1), weights)
     return _interval(estimate, means, sizes, confidence, "IQM over tasks, stratified bootstrap")
-
-
-def _checked(scores: Mapping[str, Sequence[float]]) -> dict[str, Floats]:
-    """Return the tasks by name: what is drawn for one must not depend on the order."""
-    if not scores:
-        raise ValueError("`scores` must hold at least one task, but it is empty")
-    return {name: checked(scores[name], f"scores of task {name!r}") for name in sorted(scores)}
 
 
 def _weighted_iqm(rows: Floats, weights: Floats) -> Floats:

@@ -109,16 +109,12 @@ def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecuti
     heads = [(folder, read_head(folder)) for folder in ended_executions(results)]
     selected = set(map(_id, selected_executions([head for _, head in heads if "warm_up" not in head.specification]).values()))
     places = {run_id: position for position, run_id in enumerate(run_ids)}
-    heads.sort(key=lambda pair: _order(pair[1], places))
+    heads.sort(key=lambda pair: (places.get(pair[1].run_id, len(places)), pair[1].run_id, pair[1].started_at or "", _id(pair[1])))
     return [StoredExecution(folder=folder, is_selected=_id(head) in selected) for folder, head in heads]
 
 
 def _id(run: RunRecord) -> tuple[str, str]:
     return run.run_id, run.execution_id
-
-
-def _order(head: RunRecord, places: Mapping[str, int]) -> tuple[int, str, str, str]:
-    return places.get(head.run_id, len(places)), head.run_id, head.started_at or "", head.execution_id
 
 
 def export(results: Path, destination: Path, format: Format = "csv", run_ids: Sequence[str] = ()) -> list[Path]:

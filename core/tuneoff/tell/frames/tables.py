@@ -285,7 +285,8 @@ def metric_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
     """Yield one row per metric of the run: a count is an integer, a missing value has its reason."""
     keys = _keys(run, is_selected)
     for name, metric in run.metrics.items():
-        value = _count(metric.value) if metric.unit == "count" else metric.value
+        is_count = metric.unit == "count" and metric.value is not None and float(metric.value).is_integer()
+        value = int(metric.value) if is_count and metric.value is not None else metric.value
         yield _row(METRIC_COLUMNS, keys, metric, name=name, value=value)
 
 
@@ -369,10 +370,6 @@ def _cpu_ns(trial: TrialRecord) -> int | None:
     times = [attempt.cpu_ns for attempt in trial.attempts if attempt.started_ns is not None]
     measured = [time for time in times if time is not None]
     return sum(measured) if measured and len(measured) == len(times) else None
-
-
-def _count(value: float | None) -> float | None:
-    return int(value) if value is not None and float(value).is_integer() else value
 
 
 def _seconds(nanoseconds: int | None) -> float | None:

@@ -36,14 +36,11 @@ def ended(state: LiveState) -> str:
 
 def so_far(state: LiveState) -> list[str]:
     """Return the median job time and the best validation value of each framework, as `tuneoff watch --runs` has them."""
-    return [
-        printable(f"{group.label} {_time(group.seconds)}{f', best {group.best:.5g}' if group.best is not None else ''}")
-        for group in state.so_far
-    ]
-
-
-def _time(seconds: float | None) -> str:
-    return MISSING if seconds is None else "failed" if math.isinf(seconds) else duration_text(seconds)
+    texts = []
+    for label, seconds, best in state.so_far:
+        time = MISSING if seconds is None else "failed" if math.isinf(seconds) else duration_text(seconds)
+        texts.append(printable(f"{label} {time}{f', best {best:.5g}' if best is not None else ''}"))
+    return texts
 
 
 def judged(state: LiveState) -> str:

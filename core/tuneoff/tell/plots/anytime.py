@@ -104,21 +104,15 @@ def _median(label: str, curves: Sequence[Curve], *, is_max: bool, is_share: bool
         steps = curve.steps if curve.record.status == "done" else ()  # a run that failed counts as the worst value throughout
         values = {step.job_seconds: 1 - step.value if is_share else step.value for step in steps}
         runs.append(tuple(values.items()))
+    starts = [(curve, curve.steps[0]) for curve in curves if curve.steps]  # else no trial completed
+    ends = [curve.ends.get("seconds", 0.0) + first.job_seconds - first.seconds for curve, first in starts]
     points = combined(runs, -math.inf if is_max else math.inf, MOST_POINTS)
     return _Median(
         label=label,
         seeds=len(curves),
         points=[point for point in points if math.isfinite(point[1])],
-        end=max((_end(curve) for curve in curves), default=0.0),
+        end=max((0.0, *ends)),
     )
-
-
-def _end(curve: Curve) -> float:
-    """Return when the last trial of a run ended, in s since the job began; 0 where none completed."""
-    if not curve.steps:
-        return 0.0
-    first = curve.steps[0]
-    return curve.ends.get("seconds", 0.0) + first.job_seconds - first.seconds
 
 
 def _line(median: _Median, x: Scale, y: Scale, name: str) -> IncumbentLine:

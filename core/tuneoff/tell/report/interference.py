@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,6 @@ from tuneoff.judge.results import EXCLUDED, POOL, Results
 from tuneoff.judge.stats.location import middle
 from tuneoff.measure.spans import busy_ns
 from tuneoff.measure.use import busy_cpu
-from tuneoff.record.run_record import TrialRecord
 
 SAMPLER = "fixed"
 NO_TIME = "no configuration was busy for a measurable time"
@@ -57,7 +56,16 @@ def interference(results: Results) -> list[Interference]:
     for group in grouped(results):
         if group.scope.sampler == SAMPLER and group.done:
             by_label = by_variant.setdefault(variant_text(group.spec.experiment.variant), {})
-            _add(by_label.setdefault(group.label, (group, {}))[1], group)
+            works = by_label.setdefault(group.label, (group, {}))[1]
+            for seed, trial in ((seed, trial) for seed, run in group.done.items() for trial in run.trials):
+                # One that was trained to its end at once: a retry trains some epochs twice.
+                if trial.state != "completed" or len(trial.attempts) != 1:
+                    continue
+                (attempt,) = trial.attempts
+                metrics: list[Mapping[str, Any]] = [epoch.metrics for epoch in attempt.epochs]
+                used = busy_cpu(attempt)
+                work = _Work(digest(canonical_json(metrics)), busy_ns(attempt), used[0] if used is not None else None)
+                works.setdefault((seed, trial.digest), []).append(work)
     outcomes = []
     for variant, by_label in by_variant.items():
         pool = by_label.pop(POOL, None)
@@ -110,31 +118,13 @@ def _range(ratios: Sequence[float]) -> str:
     return f"{number(middle(ratios))} ({number(min(ratios))}–{number(max(ratios))})"
 
 
-def _add(works: _Works, group: Group) -> None:
-    for seed, run in group.done.items():
-        for trial in run.trials:
-            work = _work(trial)
-            if work is not None:
-                works.setdefault((seed, trial.digest), []).append(work)
-
-
-def _work(trial: TrialRecord) -> _Work | None:
-    """Return a trial that was trained to its end at once; else None: a retry trains some epochs twice."""
-    if trial.state != "completed" or len(trial.attempts) != 1:
-        return None
-    attempt = trial.attempts[0]
-    used = busy_cpu(attempt)
-    metrics: list[Mapping[str, Any]] = [epoch.metrics for epoch in attempt.epochs]
-    return _Work(digest(canonical_json(metrics)), busy_ns(attempt), used[0] if used is not None else None)
-
-
 def _result(variant: str, group: Group, works: _Works, pool: _Works | None) -> Interference:
     unknown = Interference(label=group.label, variant=variant, excluded=group.excluded)
     if group.excluded:
         return replace(unknown, reason=EXCLUDED)
     if pool is None:
         return replace(unknown, reason=f"no run of {POOL} with {SAMPLER} is done")
-    pairs = list(_pairs(works, pool))
+    pairs = [pair for key, trials in works.items() for pair in zip(trials, pool.get(key, ()), strict=False)]
     equal = [(work, other) for work, other in pairs if work.bits == other.bits]
     if not equal:
         reason = "no configuration was trained to its end by both in one seed"
@@ -148,8 +138,3 @@ def _result(variant: str, group: Group, works: _Works, pool: _Works | None) -> I
         pairs=len(equal),
         unequal=len(pairs) - len(equal),
     )
-
-
-def _pairs(works: _Works, pool: _Works) -> Iterator[tuple[_Work, _Work]]:
-    for key, trials in works.items():
-        yield from zip(trials, pool.get(key, ()), strict=False)

@@ -170,23 +170,18 @@ def _flags(groups: Sequence[Group]) -> list[str]:
     lines = []
     for mark in marked(flag for group in groups for flag in sorted(group.flags)):
         flag = mark.removeprefix("! ")
-        frameworks = [
-            _flagged(label, flag, groups) for label in dict.fromkeys(group.label for group in groups if group.flags[flag])
-        ]
+        frameworks = []  # and their samplers, where not all of them have it
+        for label in dict.fromkeys(group.label for group in groups if group.flags[flag]):
+            members = [group for group in groups if group.label == label and group.executed]
+            samplers = list(dict.fromkeys(group.scope.sampler for group in members if group.flags[flag]))
+            which = f" {'/'.join(samplers)}" if {*samplers} != {group.scope.sampler for group in members} else ""
+            frameworks.append(f"{label}{which} {sum(group.flags[flag] for group in members)}")
         total = sum(group.flags[flag] for group in groups)
         lines.append(f"  {mark}: {total} of {counted(executed, 'run')}: {', '.join(frameworks)}")
     if not lines:
         return []
     first = lines[0].removeprefix("  ").removeprefix("! ").partition(":")[0]
     return ["Flags (serious: !):", *lines, f"What one means: {command('explain', first)}"]
-
-
-def _flagged(label: str, flag: str, groups: Iterable[Group]) -> str:
-    """Return an adapter with its runs of that flag, and its samplers where not all of them have it: `syne-tune tpe 3`."""
-    members = [group for group in groups if group.label == label and group.executed]
-    samplers = list(dict.fromkeys(group.scope.sampler for group in members if group.flags[flag]))
-    which = f" {'/'.join(samplers)}" if {*samplers} != {group.scope.sampler for group in members} else ""
-    return f"{label}{which} {sum(group.flags[flag] for group in members)}"
 
 
 def cost_notes(groups: Iterable[Group], headings: Mapping[str, str], circumstances: Circumstances) -> list[str]:
@@ -225,14 +220,11 @@ def _missing(groups: Sequence[Group], headings: Mapping[str, str]) -> Iterator[s
                 lacking.setdefault(reason, []).append((group, count))
         for reason, those in lacking.items():
             are_all = len(those) == len(groups) and all(count == len(group.done) for group, count in those)
-            which = () if are_all else tuple(_lacking(group, count) for group, count in those)
+            sizes = [(name(group), f"{count} of {len(group.done)} runs", count < len(group.done)) for group, count in those]
+            which = () if are_all else tuple(f"{who}, {some}" if is_part else who for who, some, is_part in sizes)
             by_reason.setdefault((reason, which), []).append(heading)
     for (reason, which), names in by_reason.items():
         yield f"{MISSING} {', '.join(names)}{f' ({listed(which)})' if which else ''}: {reason}."
-
-
-def _lacking(group: Group, count: int) -> str:
-    return name(group) + (f", {count} of {len(group.done)} runs" if count < len(group.done) else "")
 
 
 def _waste(groups: Sequence[Group]) -> Iterator[str]:

@@ -183,7 +183,10 @@ def _opened(path: Path) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
             with tarfile.open(fileobj=source, mode="r|", encoding="utf-8", tarinfo=_TarHeader) as tar:
                 yield tar, source
     except _UNREADABLE as error:
-        raise _broken(path, error) from error
+        if isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error):
+            raise not_a_bundle(str(path), "it is not a gzip file") from error
+        is_cut = isinstance(error, EOFError) or "unexpected end" in str(error) or "empty file" in str(error)
+        raise ResultsError(f"{path} is {'truncated' if is_cut else 'damaged'} ({error}); get it again") from error
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror or error}; give a file that `tuneoff bundle` made") from error
 
@@ -226,11 +229,3 @@ def _manifest(tar: tarfile.TarFile, path: Path) -> BundleManifest:
     if member.name != f"{manifest.name}/{MANIFEST}":
         raise not_a_bundle(str(path), f"its {MANIFEST} is that of {manifest.name!r}")
     return manifest
-
-
-def _broken(path: Path, error: Exception) -> ResultsError:
-    if isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error):
-        return not_a_bundle(str(path), "it is not a gzip file")
-    if isinstance(error, EOFError) or "unexpected end" in str(error) or "empty file" in str(error):
-        return ResultsError(f"{path} is truncated ({error}); get it again")
-    return ResultsError(f"{path} is damaged ({error}); get it again")

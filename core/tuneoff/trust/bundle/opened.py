@@ -175,7 +175,11 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
     chosen = set()
     for label in dict.fromkeys(run.label for run in candidates):
         # The runs of one adapter, cheapest first, each group once before one comes twice.
-        costs = [(_cost(bundle.records[run.run_id]), run.run_id, group_of(run)) for run in candidates if run.label == label]
+        costs = []
+        for run in (run for run in candidates if run.label == label):
+            jct = bundle.records[run.run_id].metrics.get("time.jct")
+            cost = float(jct.value) if jct is not None and jct.value is not None else float("inf")
+            costs.append((cost, run.run_id, group_of(run)))
         earlier: Counter[tuple[str, str]] = Counter()
         ranked = []
         for cost, run_id, group in sorted(costs):
@@ -227,9 +231,3 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
         power=obeyed_power(bundle.plan.power)[0],
         accounting=bundle.plan.accounting,
     )
-
-
-def _cost(record: RunRecord) -> float:
-    """Return a run's wall time in ms."""
-    jct = record.metrics.get("time.jct")
-    return float(jct.value) if jct is not None and jct.value is not None else float("inf")
