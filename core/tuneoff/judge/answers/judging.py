@@ -104,6 +104,13 @@ class PairComparison:
                 every = f"every weight (W per core over J per CPU second) of {weights.servers}"
                 why = f"modelled: it does not hold for {every}: {at}"
             outcome = Outcome.UNDECIDED
+        # About how many seeds of a new experiment would decide by this spread? Whatever the difference is, it is at least half
+        # the margin away from 0 or from the margin.
+        needed, margin = None, self.question.margin
+        finite = [value for value in values if math.isfinite(value)]
+        if not why and outcome not in DECIDED and margin is not None and len(finite) >= FEWEST_FOR_SPREAD:
+            spread = statistics.stdev(finite)
+            needed = seeds_needed(margin / 2 / spread, self.alpha) if spread > 1e-12 * max(1.0, self.pair.scale) else None
         return replace(
             bare,
             outcome=outcome,
@@ -112,7 +119,7 @@ class PairComparison:
             sensitivities=sensitivities,
             is_robust=bool(sensitivities) and all(sensitivity.outcome is outcome for sensitivity in sensitivities),
             weights=weights,
-            seeds_to_decide=None if why or outcome in DECIDED else self._seeds_to_decide(values),
+            seeds_to_decide=needed,
         )
 
     @property
@@ -243,19 +250,6 @@ class PairComparison:
         if self.question.margin is None:
             return f"the interval contains 0, and equivalence needs a margin: {self.question.margin_text}"
         return f"the interval contains 0 and exceeds the margin of {margin}"
-
-    def _seeds_to_decide(self, values: Sequence[float]) -> int | None:
-        """Return about how many seeds of a new experiment would decide by this spread, whatever the difference is.
-
-        It is at least half the margin away from 0 or from the margin: with so many seeds that distance is found.
-        """
-        finite = [value for value in values if math.isfinite(value)]
-        if self.question.margin is None or len(finite) < FEWEST_FOR_SPREAD:
-            return None
-        spread = statistics.stdev(finite)
-        if spread <= 1e-12 * max(1.0, self.pair.scale):
-            return None
-        return seeds_needed(self.question.margin / 2 / spread, self.alpha)
 
 
 def pairs(groups: Sequence[Group]) -> list[tuple[Group, Group]]:

@@ -7,7 +7,7 @@ is otherwise is told.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from tuneoff.judge.comparison.environments import (
 )
 from tuneoff.judge.comparison.values import ABSENT, compare_values, values_of
 from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
-from tuneoff.judge.results import EXCLUDED, Results, Run, Scope, read_results, units
+from tuneoff.judge.results import EXCLUDED, Results, Scope, read_results, units
 from tuneoff.judge.stats.location import Interval
 from tuneoff.record.run_record import FAILED
 
@@ -202,7 +202,12 @@ def compared(old: Results, new: Results) -> Comparison:
         if before.status != now.status and {before.status, now.status} <= set(_TOLD)
     ]
     in_a, in_b = (Counter(flag for run in runs for flag in run.flags) for runs in (olds, news))
-    a, b = (list(_environments(runs)) for runs in (olds, news))
+    a, b = list[Environment](), list[Environment]()  # with the version of the framework as one of a package
+    for side, runs in ((a, olds), (b, news)):
+        for record in (run.record for run in runs if run.record is not None and run.record.environment):
+            name, versions = record.versions.get("framework"), record.environment.get("versions")
+            framework = {f"framework {name}": record.versions.get("framework_version")} if name not in (None, NOTHING) else {}
+            side.append({**record.environment, "versions": {**(versions if isinstance(versions, Mapping) else {}), **framework}})
     same_machine = is_same_machine(a, b)
     return Comparison(
         folders=(old.folder, new.folder),
@@ -221,14 +226,6 @@ def compared(old: Results, new: Results) -> Comparison:
         flags={flag: (in_a[flag], in_b[flag]) for flag in sorted({*in_a, *in_b}) if in_a[flag] != in_b[flag]},
         left_out=tuple(_left_out(*both)),
     )
-
-
-def _environments(runs: Iterable[Run]) -> Iterator[Environment]:
-    """Yield the environments of runs that have one, with the version of the framework as one of a package."""
-    for record in (run.record for run in runs if run.record is not None and run.record.environment):
-        name, versions = record.versions.get("framework"), record.environment.get("versions")
-        framework = {f"framework {name}": record.versions.get("framework_version")} if name not in (None, NOTHING) else {}
-        yield {**record.environment, "versions": {**(versions if isinstance(versions, Mapping) else {}), **framework}}
 
 
 def _changes(

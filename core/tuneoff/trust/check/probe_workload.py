@@ -99,7 +99,15 @@ class Probe(Workload):
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         self._digest = configuration_digest(configuration)
-        self._configuration, self._seed = {**configuration, **self._scripted()}, seeds.trial
+        self._configuration, self._seed = dict(configuration), seeds.trial
+        folder = Path(self.options.get("notes") or "/nonexistent")
+        for index, (level, act) in enumerate(self.options.get("script", ()) if folder.is_dir() else ()):
+            entry = folder / f"{index}.taken"  # by this configuration, also where it is tried again
+            with contextlib.suppress(FileExistsError):
+                entry.symlink_to(self._digest)  # made with its content
+            if os.readlink(entry) == self._digest:
+                self._configuration = {**configuration, "level": level, "act": act}
+                break
         hashed = derive_seed("level", self._digest) / 2**31
         self._level = float(self._configuration.get("level", hashed))
         self._noise = float(self.options.get("noise", NOISE))
@@ -171,19 +179,6 @@ class Probe(Workload):
                 kill_from_outside()
         if act == "memory":
             _exhaust_memory()
-
-    def _scripted(self) -> dict[str, Any]:
-        """Return the entry of the script that this configuration has taken, also where it is tried again."""
-        folder = Path(self.options.get("notes") or "/nonexistent")
-        for index, (level, act) in enumerate(self.options.get("script", ()) if folder.is_dir() else ()):
-            taken = folder / f"{index}.taken"
-            try:
-                taken.symlink_to(self._digest)  # made with its content
-            except FileExistsError:
-                if os.readlink(taken) != self._digest:
-                    continue
-            return {"level": level, "act": act}
-        return {}
 
     def _note(self, what: str, **values: Any) -> None:
         """Append one line to the notes; a trial on another machine has nowhere to note anything."""
