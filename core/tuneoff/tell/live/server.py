@@ -81,9 +81,9 @@ class LiveServer(ThreadingHTTPServer):
         self._begun: dict[Any, float] = {}  # when each connection was taken (monotonic, seconds), the oldest first
         self._lock = threading.Lock()
         super().__init__(address[:2], Handler)
-        address, port = str(self.server_address[0]), self.server_port
-        if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
-            names = {*LOOPBACK_NAMES, f"[{address}]" if ":" in address else address}
+        bound, port = str(self.server_address[0]), self.server_port
+        if ipaddress.ip_address(bound.partition("%")[0]).is_loopback:
+            names = {*LOOPBACK_NAMES, f"[{bound}]" if ":" in bound else bound}
             hosts = {f"{name}:{port}" for name in names} | (names if port == HTTP_PORT else set())
             self.access = Access(hosts=frozenset(hosts), token=None, cookie=f"tuneoff_{port}")
         else:
