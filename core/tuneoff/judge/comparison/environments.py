@@ -16,6 +16,7 @@ Environment = Mapping[str, Any]  # as `tuneoff.record.environment.capture` has i
 Level = Literal["identity", "numerics", "machine", "notice"]
 UNKNOWN = "not recorded"
 ABSENT = "not installed"
+NO_ACCELERATORS = "none"
 LONGEST = 60  # letters of a cell in the table
 MOST_BYTES = 10**18  # of memory: more is none, and a larger integer breaks arithmetic with decimal ones
 _CPU = ("vendor", "family", "model", "stepping", "name")
@@ -59,7 +60,7 @@ def compare_environments(
 def recorded_facts(environment: Environment) -> dict[str, str]:
     """Return what a run ran on and with, but packages, as far as it is recorded: name -> value."""
     facts = ((name, read(environment)) for name, _, read in (_PYTHON, *_MACHINE, *_OF_RUNS))
-    return {name: fact for name, fact in facts if isinstance(fact, str)}
+    return {name: fact for name, fact in facts if isinstance(fact, str) and fact != NO_ACCELERATORS}
 
 
 def is_same_machine(a: Sequence[Environment], b: Sequence[Environment]) -> bool:
@@ -150,7 +151,7 @@ def _gigabytes(environment: Environment) -> str | None:
 
 def _accelerators(environment: Environment) -> str:
     accelerators = environment.get("accelerators")
-    return json.dumps(accelerators, sort_keys=True) if accelerators else "none"
+    return json.dumps(accelerators, sort_keys=True) if accelerators else NO_ACCELERATORS
 
 
 _PYTHON: _Fact = ("python", "notice", _at("python"))
