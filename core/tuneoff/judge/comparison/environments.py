@@ -59,7 +59,8 @@ def compare_environments(
 
 def recorded_facts(environment: Environment) -> dict[str, str]:
     """Return what a run ran on and with, but packages, as far as it is recorded: name -> value."""
-    facts = ((name, read(environment)) for name, _, read in (_PYTHON, *_MACHINE, *_OF_RUNS))
+    commit: _Fact = ("workload's commit", "notice", _at("workload", "git", "commit"))  # equal code may have several
+    facts = ((name, read(environment)) for name, _, read in (_PYTHON, *_MACHINE, *_OF_RUNS, commit))
     return {name: fact for name, fact in facts if isinstance(fact, str) and fact != NO_ACCELERATORS}
 
 
