@@ -15,7 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "core" / "tuneoff"
 HEAVY = (
-    *("ray", "optuna", "syne_tune", "rustuna", "nevergrad", "kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
+    *("ray", "optuna", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ConfigSpace", "ax"),
+    *("kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
     *("pandas", "pyarrow", "scipy", "matplotlib", "jinja2"),
 )
 # parts of core that only reports import, and what they may import at once
@@ -27,7 +28,7 @@ FLOORS = ("base", "experiment", "record", "measure", "run", "judge", "tell", "tr
 TOP = ("adapter.py", "capabilities.py", "errors.py", "meter.py", "registry.py", "workload.py")  # what any room may name
 FOR_PLUGINS = ("adapter_parts", "ask_tell", "testing")  # and what no room may name
 PLUGINS = ("tuneoff_adapters", "tuneoff_faults", "tuneoff_meters", "tuneoff_platforms", "tuneoff_workloads", "katib_emulation")
-ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "katib")
+ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax", "katib")
 
 
 @functools.cache

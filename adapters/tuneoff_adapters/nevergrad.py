@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Translation, TrialResult
 
-OPTIMIZERS = {"default": "NGOpt", "de": "TwoPointsDE", "pso": "PSO"}  # else random search, for given points too
+OPTIMIZERS = {"random": "RandomSearch", "default": "NGOpt", "de": "TwoPointsDE", "pso": "PSO"}
 INTEGERS = 10  # values: Nevergrad advises against integers with fewer, and many choices are slow
 
 
@@ -17,26 +17,20 @@ class NevergradAdapter(AskTellAdapter):
     capabilities: ClassVar[Capabilities] = Capabilities(
         framework="Nevergrad",
         package="nevergrad",
-        module="nevergrad",
         minimum_version="1.0",
         below_version="2",
         install="tuneoff[nevergrad]",
-        samplers={
-            "random": Offer(implementation="nevergrad.optimizers.RandomSearch"),
-            **{name: Offer(implementation=f"nevergrad.optimizers.{optimizer}") for name, optimizer in OPTIMIZERS.items()},
-        },
+        samplers={name: Offer(implementation=f"nevergrad.optimizers.{optimizer}") for name, optimizer in OPTIMIZERS.items()},
         notes=("it receives only completed trials, no pruned or failed ones",),
     )
 
     def open(self, space: Translation) -> None:
         import nevergrad
 
-        parameters = {name: _parameter(nevergrad.p, kind) for name, kind in space.native.items()}
-        parametrization = nevergrad.p.Dict(**parameters)
+        parametrization = nevergrad.p.Dict(**{name: _parameter(nevergrad.p, kind) for name, kind in space.native.items()})
         parametrization.random_state.seed(self.seed)
-        make = nevergrad.optimizers.registry[OPTIMIZERS.get(self.experiment.sampler.name, "RandomSearch")]
         budget, workers = self.experiment.budget.trials, self.experiment.workers.count
-        self._optimizer = make(parametrization, budget=budget, num_workers=workers)
+        self._optimizer = self.implementation(parametrization, budget=budget, num_workers=workers)
         self._candidates: dict[str, Any] = {}
 
     def ask(self) -> tuple[str, Mapping[str, Any]]:
@@ -49,11 +43,11 @@ class NevergradAdapter(AskTellAdapter):
             self._optimizer.tell(self._candidates[handle], result.loss)
 
     def best(self) -> str:
-        uid: str = self._optimizer.current_bests["minimum"].parameter.uid
-        return uid
+        return str(self._optimizer.current_bests["minimum"].parameter.uid)
 
-    def enqueue(self, values: Mapping[str, Any]) -> None:
+    def enqueue(self, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         self._optimizer.suggest(dict(values))
+        return self.ask()
 
 
 def _parameter(p: Any, kind: Native) -> Any:

@@ -35,10 +35,5 @@ def flag_unused_model(context: RunContext, startup_trials: Mapping[str, int] = S
     `startup_trials`: by sampler, how many trials it draws at random unless its option `n_startup_trials` says otherwise.
     """
     experiment = context.spec.experiment
-    name, trials = experiment.sampler.name, experiment.budget.trials
-    if name not in startup_trials:
-        return
-    needed = int(experiment.sampler.options.get("n_startup_trials", startup_trials[name]))
-    if needed >= trials:
-        text = f"sampler {name!r} draws its first {needed} trials at random, but the budget is {trials}: it is random search here"
-        context.flag("sampler_without_model", text)
+    if (name := experiment.sampler.name) in startup_trials:
+        context.flag_unused_model(int(experiment.sampler.options.get("n_startup_trials", startup_trials[name])))

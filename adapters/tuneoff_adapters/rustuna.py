@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Translation, TrialResult
-from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 STATES = {"completed": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
 
@@ -17,45 +16,36 @@ class RustunaAdapter(AskTellAdapter):
     capabilities: ClassVar[Capabilities] = Capabilities(
         framework="Rustuna",
         package="rustuna",
-        module="rustuna",
         minimum_version="0.2",
         below_version="0.3",
         install="tuneoff[rustuna]",
         samplers={
             "random": Offer(implementation="rustuna.samplers.RandomSampler"),
-            "tpe": Offer(implementation="rustuna.samplers.TPESampler"),
-            "default": Offer(implementation="rustuna.samplers.TPESampler", same_as="tpe"),
+            "tpe": Offer(implementation="rustuna.samplers.TPESampler", startup_trials=10),
+            "default": Offer(same_as="tpe"),
         },
     )
-
-    def setup(self) -> None:
-        super().setup()
-        flag_unused_model(self.context)  # its TPE draws as many trials at random as Optuna's
 
     def open(self, space: Translation) -> None:
         import rustuna
 
-        samplers = rustuna.samplers
-        sampler = samplers.RandomSampler if self.experiment.sampler.name == "random" else samplers.TPESampler
         self._library, self._space = rustuna, space.native
-        self._study = rustuna.create_study(direction="minimize" if self.minimize else "maximize", sampler=sampler(seed=self.seed))
+        sampler = self.implementation(seed=self.seed)
+        self._study = rustuna.create_study(direction="minimize" if self.minimize else "maximize", sampler=sampler)
 
     def ask(self) -> tuple[int, Mapping[str, Any]]:
         trial = self._study.ask()
         return trial.number, {name: _suggested(trial, name, kind) for name, kind in self._space.items()}
 
     def tell(self, handle: int, result: TrialResult) -> None:
-        self._study.tell(handle, result.value, state=self._state(result))
+        self._study.tell(handle, result.value, state=getattr(self._library.trial.TrialState, STATES[result.state]))
 
     def best(self) -> int:
-        number: int = self._study.best_trial.number
-        return number
+        return int(self._study.best_trial.number)
 
-    def enqueue(self, values: Mapping[str, Any]) -> None:
+    def enqueue(self, values: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
         self._study.enqueue_trial(dict(values))
-
-    def _state(self, result: TrialResult) -> Any:
-        return getattr(self._library.trial.TrialState, STATES[result.state])
+        return self.ask()
 
 
 def _suggested(trial: Any, name: str, kind: Native) -> Any:

@@ -6,9 +6,9 @@ Everything else is core's: worker processes, budget, retries, scripted stops, an
 
 from __future__ import annotations
 
-import itertools
+import pkgutil
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,8 +17,8 @@ from tuneoff.base import clock
 from tuneoff.base.identity import trial_name
 from tuneoff.capabilities import Capabilities, Offer, Option, Support, import_framework, offered
 from tuneoff.errors import StepError
+from tuneoff.experiment.strategies import LISTED
 from tuneoff.experiment.translation import (
-    LIST_INDEX,
     FrameworkSpace,
     ListTranslation,
     Native,
@@ -52,10 +52,12 @@ __all__ = [
 
 _STOPPED_BY_CORE = ("none", "scripted")
 _SUPPLIED = "asked and told in one process; a pool of long-lived processes, which tuneoff supplies, runs the trials"
+_CORES_BEST = "the best trial is the completed one with the best value that the library was told: it is not asked for it"
 _CORES = {  # a subclass that gave one of these to something else would be called in core's place
     *("collect_results", "context", "decide", "draw", "ended", "experiment", "framework_id", "is_deciding", "minimize"),
     *("propose", "run_trials", "seed", "_answered", "_budget", "_bury", "_dispatch", "_is_over", "_is_told_all", "_platform"),
     *("_on", "_pool", "_proposals", "_retries", "answers", "capabilities_on", "forget", "observe", "platforms", "start_pool"),
+    "implementation",
 }
 
 
@@ -77,11 +79,11 @@ class AskTellAdapter(PoolAdapter):
 
     A *handle* is anything hashable but None by which the library, or the subclass, knows a trial. *Native values* are one
     number (NumPy's too) for each name of `space.native`: a float within `bounds`, or of a `NativeIndex` an integer in
-    0 .. size - 1; {} in an empty space.
+    0 .. size - 1. A space has at least one; its names are core's, not those of the file.
 
     Of the capabilities a subclass declares what is the library's own; this class adds retries, the pruners `none` and
-    `scripted`, and with `enqueue` the samplers `fixed` and `grid`. It may define whatever this class documents; the other
-    names of this class and its bases are core's.
+    `scripted`, with `enqueue` the samplers `fixed` and `grid`, the `module` if it is named as the `package`, and the rest of an
+    `Offer(same_as=...)`. It may define whatever this class documents; the other names of this class and its bases are core's.
 
     Raises:
         TypeError: a subclass defines one of core's names, or offers a pruner of its own and has no `report`.
@@ -97,7 +99,8 @@ class AskTellAdapter(PoolAdapter):
 
     @abstractmethod
     def open(self, space: Translation) -> None:
-        """Make the library's optimizer for `space.native`, `self.seed`, `self.minimize` and what `self.experiment` says.
+        """Make the library's optimizer for `space.native`, `self.seed`, `self.minimize`, `self.implementation` and
+        what `self.experiment` says.
 
         Import the library here, not in the module: `tuneoff plan` imports that.
         """
@@ -116,12 +119,15 @@ class AskTellAdapter(PoolAdapter):
         Told nothing of one that failed, a deterministic library proposes the same point again.
         """
 
-    @abstractmethod
     def best(self) -> Hashable:
-        """Return the handle of the completed trial that the library itself calls the best; only called if one has completed."""
+        """Return the handle of the completed trial that the library itself calls the best; only called if one has completed.
 
-    def enqueue(self, values: Mapping[str, Any]) -> None:
-        """Have the library evaluate these native values: the `ask` that follows must return them."""
+        For a library that names none, or may name one that did not complete: the first told with the best value.
+        """
+        return min(self.__losses, key=self.__losses.__getitem__)
+
+    def enqueue(self, values: Mapping[str, Any]) -> tuple[Hashable, Mapping[str, Any]]:
+        """Have the library evaluate these native values, and return them with the trial's handle, as `ask` does."""
         raise NotImplementedError
 
     def report(self, handle: Any, epoch: int, value: float) -> bool:
@@ -143,6 +149,12 @@ class AskTellAdapter(PoolAdapter):
         """The sampler's seed, at least 0 and below 2**31."""
         return self.context.spec.sampler_seed
 
+    @property
+    def implementation(self) -> Any:
+        """What the sampler's `Offer` names, imported; for a list of configurations what that of `random` names."""
+        name = self.experiment.sampler.name
+        return pkgutil.resolve_name(self.capabilities.samplers["random" if name in LISTED else name].implementation)
+
     # what core does with it
 
     @classmethod
@@ -151,6 +163,8 @@ class AskTellAdapter(PoolAdapter):
             return (
                 f"a process per trial is told no decisions, so platform {spec.platform!r} cannot serve a pruner; use pruner none"
             )
+        if not spec.experiment.search_space.searched and spec.experiment.sampler.name not in LISTED:
+            return "the search space has no dimension with more than one value, so nothing to ask for; use adapter serial"
         return super().refuse(spec)
 
     @property
@@ -166,7 +180,7 @@ class AskTellAdapter(PoolAdapter):
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         self.__import()
-        space = translation_of(self.context.spec)
+        space = _Numbered(translation_of(self.context.spec))
         self.open(space)
         for _ in range(count):
             yield space.decode(self.ask()[1])
@@ -184,25 +198,27 @@ class AskTellAdapter(PoolAdapter):
     def setup(self) -> None:
         """Open the optimizer."""
         super().setup()
-        self.__space = translation_of(self.context.spec)
+        translation = translation_of(self.context.spec)
+        self.__space = _Numbered(translation)
+        self.__listed = range(len(translation.configurations)) if isinstance(translation, ListTranslation) else None
         self.__handles: dict[str, Hashable] = {}
         self.__completed: dict[Hashable, Best] = {}
+        self.__losses: dict[Hashable, float] = {}
+        self.context.flag_unused_model(self.capabilities.samplers[self.experiment.sampler.name].startup_trials)
         self.open(self.__space)
 
     def propose(self) -> Iterator[Proposal]:
         """Yield what the library is asked for, or given where there is a list."""
-        listed: Iterable[Mapping[str, Any] | None] = itertools.repeat(None)
-        if isinstance(self.__space, ListTranslation):
-            listed = ({LIST_INDEX: index} for index in range(len(self.__space.configurations)))
-        for number, values in zip(range(self.experiment.budget.trials), listed, strict=False):
+        for number in self.__listed or range(self.experiment.budget.trials):
             trial_id = trial_name(number)
-            yield trial_id, self.__ask(trial_id, values)
+            yield trial_id, self.__ask(trial_id, None if self.__listed is None else dict.fromkeys(self.__space.native, number))
 
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         started = clock.monotonic_ns()
         result, handle = self.__result(outcome), self.__handles[task.trial_id]
         self.tell(handle, result)
-        if result.state == "completed":
+        if result.state == "completed" and result.loss is not None:
+            self.__losses[handle] = result.loss
             self.__completed[handle] = Best(trial_id=task.trial_id, configuration=task.configuration, value=outcome.value)
         self.context.events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=task.trial_id)
 
@@ -233,9 +249,7 @@ class AskTellAdapter(PoolAdapter):
 
     def __ask(self, trial_id: str, enqueued: Mapping[str, Any] | None) -> Mapping[str, Any]:
         started = clock.monotonic_ns()
-        if enqueued is not None:
-            self.enqueue(enqueued)
-        self.__handles[trial_id], values = self.ask()
+        self.__handles[trial_id], values = self.ask() if enqueued is None else self.enqueue(enqueued)
         configuration = self.__space.decode(values)
         self.context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started, trial=trial_id)
         return configuration
@@ -248,6 +262,27 @@ class AskTellAdapter(PoolAdapter):
         return TrialResult(state="completed" if outcome.state == "completed" else "pruned", value=value, loss=loss)
 
 
+class _Numbered:
+    """A translation whose native names are `p0`, `p1`, ...: no library takes them for a path or an argument of its own."""
+
+    def __init__(self, translation: Translation) -> None:
+        self._translation = translation
+        self._names = {f"p{number}": name for number, name in enumerate(translation.native)}
+        self.native = {key: _chosen(translation.native[name]) for key, name in self._names.items()}
+
+    def decode(self, native: Mapping[str, Any]) -> dict[str, Any]:
+        return self._translation.decode({name: native[key] for key, name in self._names.items() if key in native})
+
+    def encode(self, configuration: Mapping[str, Any]) -> dict[str, float | int]:
+        encoded = self._translation.encode(configuration)
+        return {key: encoded[name] for key, name in self._names.items()}
+
+
+def _chosen(kind: Native) -> Native:
+    """Return the kind, with two values for the index of a list that has one: some libraries have no dimension of one value."""
+    return replace(kind, size=max(kind.size, 2)) if isinstance(kind, NativeIndex) else kind
+
+
 def _overrides(cls: type[AskTellAdapter], name: str) -> bool:
     return getattr(cls, name) is not getattr(AskTellAdapter, name)
 
@@ -255,6 +290,11 @@ def _overrides(cls: type[AskTellAdapter], name: str) -> bool:
 def _completed(cls: type[AskTellAdapter]) -> Capabilities:
     """Return the capabilities that a subclass declares, and those that follow from its methods."""
     declared = cls.capabilities
+    named = {name: declared.samplers.get(offer.same_as or "", offer) for name, offer in declared.samplers.items()}
+    samplers = {
+        name: replace(named[name], same_as=offer.same_as, note=offer.note or named[name].note)
+        for name, offer in declared.samplers.items()
+    }
     pruners = [name for name in offered(declared.pruners) if name not in _STOPPED_BY_CORE]
     if pruners and not _overrides(cls, "report"):
         raise TypeError(f"{cls.__name__} must have `report` to offer pruner {pruners[0]!r}; write it, or remove the pruner")
@@ -263,9 +303,10 @@ def _completed(cls: type[AskTellAdapter]) -> Capabilities:
     stopped = {"none": Offer(implementation="none"), "scripted": Offer(implementation=WORK.replace(":", "."))}
     return replace(
         declared,
-        samplers={**declared.samplers, **{name: offer for name, offer in listed.items() if name not in declared.samplers}},
+        module=declared.module or declared.package,
+        samplers={**listed, **samplers},
         pruners={**stopped, **declared.pruners},
         reports="none",
-        changed_defaults=(_SUPPLIED, *declared.changed_defaults),
+        changed_defaults=(_SUPPLIED, *([] if _overrides(cls, "best") else [_CORES_BEST]), *declared.changed_defaults),
         retry=Support.YES,
     )

@@ -72,6 +72,9 @@ class Offer:
     options: Mapping[str, Option] = field(default_factory=dict)  # of a sampler; those of pruners are core's
     ordered_dimensions: int = 0  # of a sampler: how many searched dimensions with an order it needs at least
     most_points: int | None = None  # of a sampler: that a dimension with an order may have; None: as many as core allows
+    least_width: float = 0.0  # of a sampler: that a float's `high - low` must have
+    repeats: bool = True  # of a sampler; False: it proposes no configuration twice
+    startup_trials: int = 0  # of a sampler of an `AskTellAdapter`: so many are drawn at random before its model is used
 
     def __post_init__(self) -> None:
         _must_be_support("support of an Offer", self.support)

@@ -61,15 +61,8 @@ class Whole(Plain):
         pruners={"second": Offer(implementation="toy")},
     )
 
-    given: Mapping[str, Any] | None = None
-
-    def ask(self) -> tuple[str, Mapping[str, Any]]:
-        handle, drawn = super().ask()
-        given, self.given = self.given, None
-        return handle, drawn if given is None else given
-
-    def enqueue(self, values: Mapping[str, Any]) -> None:
-        self.given = values
+    def enqueue(self, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        return self.ask()[0], values
 
     def report(self, handle: str, epoch: int, value: float) -> bool:
         return handle == "a2" and epoch >= 2

@@ -19,6 +19,7 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Strategy
 from tuneoff.experiment.translation import SpaceTranslation
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.offers import STARTUP_TRIALS as OF_KATIB
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.search import distributions
@@ -71,8 +72,9 @@ def test_a_budget_within_the_random_start_is_flagged(
 ) -> None:
     found: list[str] = []
     spec = make_experiment(sampler=Strategy(name=sampler, options=options), trials=trials)
-    context = SimpleNamespace(spec=SimpleNamespace(experiment=spec), flag=lambda name, text: found.append(name))
-    flag_unused_model(context, startup)  # type: ignore[arg-type]
+    context: Any = SimpleNamespace(spec=SimpleNamespace(experiment=spec), flag=lambda name, text: found.append(name))
+    context.flag_unused_model = lambda startup_trials: RunContext.flag_unused_model(context, startup_trials)
+    flag_unused_model(context, startup)
     assert found == expected
 
 

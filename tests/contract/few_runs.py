@@ -34,6 +34,8 @@ def without(runs: set[str]) -> tuple[str, ...]:
 
 FEW_RUNS = without(LEFT_OUT)
 ASK_TELL = without(LEFT_OUT | OF_CORE)  # of what only answers `ask` and `tell`: the rest is the same code as serial's
+# of one more library: what its model is told, asked for and names
+LIBRARY = without(LEFT_OUT | OF_CORE | {"careless", "early-ends", "interrupted", "refusals", "retried"})
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 

@@ -21,6 +21,8 @@ CAPABILITIES = Capabilities(
         "tpe": Offer(options={"count": COUNT, "width": WIDTH, "joint": Option(type="flag")}),
         "gp": Offer(ordered_dimensions=2),
         "listing": Offer(most_points=1000),
+        "coarse": Offer(least_width=1e-3),
+        "once": Offer(repeats=False),
     },
 )
 NUMBER, ORDERED = Float(low=0.0, high=1.0), Categorical(choices=(1, 2), ordered=True)
@@ -70,3 +72,17 @@ def test_a_sampler_gets_the_dimensions_with_an_order_that_it_needs() -> None:
     assert sampler_refusal(run_spec("gp", {"x": NUMBER, "size": ORDERED}), CAPABILITIES) is None
     too_few = {"x": NUMBER, "kind": Categorical(choices=("a", "b")), "constant": Constant(value=3)}
     assert "needs at least 2 numeric or ordered" in (sampler_refusal(run_spec("gp", too_few), CAPABILITIES) or "")
+
+
+def test_a_sampler_gets_floats_as_wide_as_it_needs() -> None:
+    narrow = Float(low=1e-4, high=1e-3, log=True)
+    assert sampler_refusal(run_spec("coarse", {"x": NUMBER, "count": stepped(0, 1e-4, 1e-5, integer=False)}), CAPABILITIES) is None
+    reason = sampler_refusal(run_spec("coarse", {"x": NUMBER, "y": narrow}), CAPABILITIES)
+    assert "needs `high - low >= 0.001` of a float, but y has 0.0009; use other units" in present(reason)
+
+
+def test_a_sampler_that_repeats_nothing_gets_no_more_trials_than_there_are_configurations() -> None:
+    assert sampler_refusal(run_spec("once", {"x": NUMBER, "size": ORDERED}), CAPABILITIES) is None
+    assert sampler_refusal(run_spec("once", {"x": stepped(1, 4, 1, integer=True)}), CAPABILITIES) is None
+    reason = sampler_refusal(run_spec("once", {"x": stepped(1, 3, 1, integer=True)}), CAPABILITIES)
+    assert "proposes no configuration twice, but the search space has 3, fewer than the 4 trials" in present(reason)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.base.commands import install_command
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.packages import installed_version, release
-from tuneoff.base.space import Categorical, SearchSpace, Stepped
+from tuneoff.base.space import Categorical, Float, SearchSpace, Stepped
 from tuneoff.base.targets import unknown_name, unknown_option
 from tuneoff.capabilities import Capabilities, Option
 from tuneoff.errors import ExperimentError, UnknownNameError
@@ -75,10 +75,17 @@ def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
     if ordered < offer.ordered_dimensions:
         needs = f"at least {offer.ordered_dimensions} numeric or ordered dimensions with more than one value"
         return f"{whose} needs {needs}, but the search space has {ordered}; use another sampler"
+    count, trials = space.cardinality, spec.experiment.budget.trials
+    if not offer.repeats and count is not None and count < trials:
+        rule = f"{whose} proposes no configuration twice, but the search space has {count}, fewer than the {trials} trials"
+        return f"{rule}; lower `budget.trials`, or use another sampler"
     for name, item in space.searched.items():
         if isinstance(item, Stepped) and offer.most_points is not None and item.size > offer.most_points:
             rule = f"{whose} keeps all points of a dimension in memory, at most {offer.most_points}, but {name} has {item.size}"
             return f"{rule}; use a larger step, a float, or another sampler"
+        if isinstance(item, Float) and item.high - item.low < offer.least_width:
+            rule = f"{whose} needs `high - low >= {offer.least_width}` of a float, but {name} has {item.high - item.low}"
+            return f"{rule}; use other units, or another sampler"
     return None
 
 

@@ -49,6 +49,13 @@ class RunContext:
         log.warning("%s: %s", name, text)
         self.events.flag(name, text)
 
+    def flag_unused_model(self, startup_trials: int) -> None:
+        """Say so where the sampler draws so many trials at random that the budget ends before its model is used."""
+        name, trials = self.spec.experiment.sampler.name, self.spec.experiment.budget.trials
+        if startup_trials >= trials:
+            text = f"sampler {name!r} draws its first {startup_trials} trials at random, but the budget is {trials}"
+            self.flag("sampler_without_model", f"{text}: it is random search here")
+
     def note_versions(self, values: Mapping[str, object]) -> None:
         """Keep JSON values for `versions` of the record: of a server, a cluster, an image (its digest)."""
         note_versions(self.run_dir, values)

@@ -1,0 +1,60 @@
+"""SMAC3, random forests and Gaussian processes by ask and tell, in the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Translation, TrialResult
+
+
+class SmacAdapter(AskTellAdapter):
+    """SMAC's facades; a trial's handle is the number of its configuration in the run history."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        framework="SMAC3",
+        package="smac",
+        minimum_version="2.4",
+        below_version="3",
+        install="tuneoff[smac]",
+        samplers={
+            "random": Offer(implementation="smac.RandomFacade", repeats=False, least_width=1e-9, note="the first one too"),
+            "gp": Offer(implementation="smac.BlackBoxFacade", repeats=False, least_width=1e-9),
+            "default": Offer(implementation="smac.HyperparameterOptimizationFacade", repeats=False, least_width=1e-9),
+        },
+        notes=("pruned trials crash at their value, failed ones at the highest cost so far: at infinity SMAC's model fails",),
+    )
+
+    def open(self, space: Translation) -> None:
+        import ConfigSpace
+        import smac
+
+        self._runs, self._configuration = smac.runhistory.dataclasses, ConfigSpace.Configuration
+        parameters = {name: _parameter(ConfigSpace, name, kind) for name, kind in space.native.items()}
+        self._space = ConfigSpace.ConfigurationSpace(space=parameters)
+        trials, folder = self.experiment.budget.trials, self.context.work_dir
+        scenario = smac.Scenario(self._space, "smac", folder, deterministic=True, n_trials=trials, seed=self.seed)
+        design = smac.initial_design.DefaultInitialDesign(scenario, 0) if self.implementation is smac.RandomFacade else None
+        self._smac = self.implementation(scenario, logging_level=False, initial_design=design)
+
+    def ask(self) -> tuple[int, Mapping[str, Any]]:
+        configuration = self._smac.ask().config
+        return configuration.config_id, dict(configuration)
+
+    def tell(self, handle: int, result: TrialResult) -> None:
+        history, status = self._smac.runhistory, self._runs.StatusType
+        told = [value.cost for value in history.values() if value.status is not status.RUNNING]
+        if costs := told if result.loss is None else [result.loss]:  # else it stays a running one, and is not proposed again
+            end = self._runs.TrialValue(max(costs), status=status["SUCCESS" if result.state == "completed" else "CRASHED"])
+            self._smac.tell(*history.get_running_trials(history.get_config(handle)), end)
+
+    def enqueue(self, values: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+        trial = self._runs.TrialInfo(self._configuration(self._space, values), seed=0)
+        self._smac.runhistory.add_running_trial(trial)
+        return trial.config.config_id, values
+
+
+def _parameter(space: Any, name: str, kind: Native) -> Any:
+    if not isinstance(kind, NativeIndex):
+        return space.Float(name, kind.bounds, log=kind.log)
+    return space.Integer(name, kind.bounds) if kind.ordered else space.Categorical(name, list(range(kind.size)))

@@ -1,0 +1,143 @@
+"""The libraries that choose by ask and tell, without trainings: their seeds, and what they make of what they are told."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.specs import make_context, toy_spec
+from tuneoff.ask_tell import AskTellAdapter, Offer
+from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.base.targets import load_target
+from tuneoff.capabilities import framework_status
+from tuneoff.run.pool_adapter import Task
+from tuneoff.run.trial.run_trial import TrialOutcome
+
+SPACE = SearchSpace(
+    {
+        "share": Float(low=-2.0, high=5.0),
+        "rate": Float(low=1e-5, high=1e-1, log=True),
+        "a/b": stepped(0.0, 0.5, 0.1, integer=False),  # a path to FLAML
+        "self": IntegerLog(low=8, high=1024),  # an argument to Nevergrad
+        "kind": Categorical(choices=("relu", None, [64, 32])),
+        "loss": Categorical(choices=(1, 2, 4, 8), ordered=True),
+    }
+)
+TRIALS = {"rustuna": 16, "hyperopt": 26, "ax": 8}  # more than are drawn at random
+ADAPTERS = {
+    name: f"tuneoff_adapters.{name}:{name.capitalize()}Adapter"
+    for name in ("rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax")
+}
+
+
+@pytest.fixture(params=ADAPTERS)
+def library(request: pytest.FixtureRequest) -> type[AskTellAdapter]:
+    adapter: type[AskTellAdapter] = load_target(ADAPTERS[request.param])
+    status = framework_status(request.param, adapter.capabilities)
+    if status.state == "missing":
+        pytest.skip(status.text)
+    return adapter
+
+
+def slope(configuration: Mapping[str, Any]) -> float:
+    """Return a loss that tells all configurations apart."""
+    return float(configuration["share"] ** 2 + math.log(configuration["rate"] / 1e-3) ** 2 + math.log(configuration["self"]))
+
+
+def started(
+    library: type[AskTellAdapter], folder: Path, *, seed: int = 3, sampler: str = "default", **changes: Any
+) -> AskTellAdapter:
+    """Return the adapter with its optimizer open."""
+    trials = TRIALS.get(library.__module__.rpartition(".")[2], 12)
+    spec = replace(toy_spec("under-test", sampler=sampler, **{"space": SPACE, "trials": trials, **changes}), seed=seed)
+    assert library.refuse(spec) is None
+    adapter = library(make_context(spec, folder))
+    adapter.setup()
+    return adapter
+
+
+def searched(
+    adapter: AskTellAdapter, loss: Callable[[Mapping[str, Any]], float], *, sign: float = 1.0, failed: Collection[int] = ()
+) -> list[Mapping[str, Any]]:
+    """Run the trials two at a time, of which the later one ends first, and return their configurations.
+
+    Those with the numbers `failed` fail, and each fifth one is pruned.
+    """
+    waiting: list[tuple[str, Mapping[str, Any]]] = []
+    configurations: list[Mapping[str, Any]] = []
+    for trial in itertools.chain(adapter.propose(), [None, None]):
+        if trial is not None:
+            configurations.append(trial[1])
+            waiting.append(trial)
+        if len(waiting) == 2 or (trial is None and waiting):
+            trial_id, configuration = waiting.pop()
+            number = configurations.index(configuration)
+            state = "failed" if number in failed else "pruned" if number % 5 == 4 else "completed"
+            value = None if state == "failed" else sign * loss(configuration)
+            adapter.ended(Task(trial_id, configuration, 1), TrialOutcome(state=state, value=value))  # type: ignore[arg-type]
+    return configurations
+
+
+def test_a_seed_repeats_the_configurations(library: type[AskTellAdapter], tmp_path: Path) -> None:
+    first, again = (searched(started(library, tmp_path / name), slope) for name in ("first", "again"))
+    assert first == again
+    assert searched(started(library, tmp_path / "other", seed=4), slope) != first
+
+
+def test_a_model_learns_from_what_it_is_told(library: type[AskTellAdapter], tmp_path: Path) -> None:
+    """By the same model a maximum of the mirrored values is searched as their minimum, and another minimum is not."""
+    lowest, highest = started(library, tmp_path / "min"), started(library, tmp_path / "max", mode="max")
+    configurations = searched(lowest, slope)
+    assert searched(highest, slope, sign=-1.0) == configurations
+    assert searched(started(library, tmp_path / "other"), slope, sign=-1.0) != configurations
+    for adapter, sign in ((lowest, 1.0), (highest, -1.0)):
+        best = adapter.collect_results()
+        assert best is not None
+        completed = [slope(item) for number, item in enumerate(configurations) if number % 5 != 4]
+        assert best.value == sign * min(completed)
+
+
+def test_failed_trials_are_told_and_never_the_best(library: type[AskTellAdapter], tmp_path: Path) -> None:
+    """A search whose first half fails goes on, and otherwise than one in which it completes."""
+    sound = searched(started(library, tmp_path / "sound"), slope)
+    adapter = started(library, tmp_path / "failed")
+    configurations = searched(adapter, slope, failed=range(len(sound) // 2))
+    assert configurations != sound
+    best = adapter.collect_results()
+    assert best is not None
+    assert best.configuration in configurations[len(sound) // 2 :]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_given_configurations_are_told_as_any_others(library: type[AskTellAdapter], tmp_path: Path, count: int) -> None:
+    drawn = [configuration for _, configuration in started(library, tmp_path / "drawn", sampler="random").propose()][:count]
+    adapter = started(library, tmp_path / "given", sampler="fixed", configurations=tuple(drawn), trials=count)
+    assert searched(adapter, slope) == drawn
+    best = adapter.collect_results()
+    assert best is not None
+    assert best.configuration == min(drawn, key=slope)
+
+
+def test_a_search_that_repeats_nothing_needs_as_many_configurations(library: type[AskTellAdapter], tmp_path: Path) -> None:
+    space = SearchSpace({"x": stepped(0, 3, 1, integer=True), "kind": Categorical(choices=("a", "b"))})
+    default = library.capabilities.samplers["default"]
+    refusal = library.refuse(toy_spec("under-test", sampler="default", space=space, trials=9))
+    assert (refusal is None) == default.repeats
+    if default.repeats:
+        searched(started(library, tmp_path, space=space, trials=9), lambda configuration: float(configuration["x"]))
+    else:
+        assert refusal is not None
+        assert "proposes no configuration twice, but the search space has 8, fewer than the 9 trials" in refusal
+
+
+def test_every_offer_names_what_is_there(library: type[AskTellAdapter], tmp_path: Path) -> None:
+    for name, offer in library.capabilities.samplers.items():
+        if name not in ("fixed", "grid"):
+            assert isinstance(offer, Offer)
+            assert started(library, tmp_path / name, sampler=name).implementation is not None
