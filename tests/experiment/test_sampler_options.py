@@ -76,7 +76,8 @@ def test_a_sampler_gets_the_dimensions_with_an_order_that_it_needs() -> None:
 
 def test_a_sampler_gets_floats_as_wide_as_it_needs() -> None:
     narrow = Float(low=1e-4, high=1e-3, log=True)
-    assert sampler_refusal(run_spec("coarse", {"x": NUMBER, "count": stepped(0, 1e-4, 1e-5, integer=False)}), CAPABILITIES) is None
+    fits = {"x": NUMBER, "step": stepped(0, 1e-4, 1e-5, integer=False)}
+    assert sampler_refusal(run_spec("coarse", fits), CAPABILITIES) is None
     reason = sampler_refusal(run_spec("coarse", {"x": NUMBER, "y": narrow}), CAPABILITIES)
     assert "needs `high - low >= 0.001` of a float, but y has 0.0009; use other units" in present(reason)
 
