@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.measure.power.cpu_table import problems
-from tuneoff.measure.power.generations import GENERATIONS, all_named, plain
+from tuneoff.measure.power.generations import GENERATIONS, plain
 
 IDLE, FULL = "avg. watts @ active idle", "avg. watts @ 100%"
 COLUMNS = ("CPU Description", IDLE, FULL, "Total Threads", "# Threads Per Core", "Published")
@@ -83,7 +83,7 @@ def derive(results: Sequence[Result]) -> dict[str, Any]:
     """
     rows = {}
     for cpu in {result.cpu for result in results}:
-        generations = all_named(cpu)
+        generations = [generation for generation in GENERATIONS if generation.is_named(cpu)]
         if len(generations) > 1:
             keys = ", ".join(generation.key for generation in generations)
             raise ValueError(f"a CPU must be of one generation, but {cpu!r} is named by {keys}; correct their patterns")

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import pytest
 
 from tuneoff import registry
-from tuneoff.adapter import Adapter, Best
+from tuneoff.adapter import Adapter, Best, Capabilities, Offer, Support
 from tuneoff.base.space import Float, SearchSpace, stepped
-from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import ExperimentError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload

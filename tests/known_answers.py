@@ -16,9 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tuneoff.adapter import Adapter, Best
+from tuneoff.adapter import Adapter, Best, Capabilities
 from tuneoff.base.identity import configuration_digest
-from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, run_trial

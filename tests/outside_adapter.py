@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
-from tuneoff.adapter import Adapter, Best
-from tuneoff.capabilities import Capabilities, Offer
+from tuneoff.adapter import Adapter, Best, Capabilities, Offer
 from tuneoff.errors import StepError
 
 TEXT = "a thing in the test's cluster; run: rm"

@@ -10,8 +10,7 @@ import time
 from typing import ClassVar
 
 from daemons import start_daemon
-from tuneoff.adapter import Adapter, Best
-from tuneoff.capabilities import Capabilities, Offer
+from tuneoff.adapter import Adapter, Best, Capabilities, Offer
 
 
 class Stubborn(Adapter):

@@ -25,7 +25,7 @@ ALLOWED: dict[tuple[str, ...], set[str]] = {
     ("tell", "page"): {"jinja2"},
 }
 FLOORS = ("base", "experiment", "record", "measure", "run", "judge", "tell", "trust", "cli")  # an import only goes down
-TOP = ("adapter.py", "capabilities.py", "errors.py", "meter.py", "registry.py", "workload.py")  # what any room may name
+TOP = ("adapter.py", "errors.py", "meter.py", "registry.py", "workload.py")  # what any room may name
 FOR_PLUGINS = ("adapter_parts", "ask_tell", "testing")  # and what no room may name
 PLUGINS = ("tuneoff_adapters", "tuneoff_faults", "tuneoff_meters", "tuneoff_platforms", "tuneoff_workloads", "katib_emulation")
 ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax", "katib")

@@ -14,8 +14,9 @@ import pytest
 import fake_plugins
 from builders.specs import toy_spec
 from tuneoff import registry
+from tuneoff.adapter import Capabilities, import_framework
+from tuneoff.base.capabilities import framework_status
 from tuneoff.base.packages import module_exists, release
-from tuneoff.capabilities import Capabilities, framework_status, import_framework
 from tuneoff.errors import MissingPackageError, PluginError, UnknownNameError
 
 BROKEN = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tuneoff.capabilities import Option
+from tuneoff.adapter import Option
 
 if TYPE_CHECKING:
     from tuneoff.record.run_context import RunContext

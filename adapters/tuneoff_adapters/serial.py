@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from tuneoff.adapter import Best
+from tuneoff.adapter import Best, Capabilities, Offer, Support
 from tuneoff.base.identity import trial_name
-from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.experiment.strategies import draws, listed_configurations
 from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tuneoff.adapter import Support
 from tuneoff.base.identity import canonical_json
-from tuneoff.capabilities import Support
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import seconds_at_most
 from tuneoff.measure.stored import read_runs

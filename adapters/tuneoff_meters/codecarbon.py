@@ -62,11 +62,10 @@ class _Energy:
     def __init__(self) -> None:
         self.latest = (clock.monotonic_ns(), 0.0)
 
-    def live_out(self, total: Any, delta: Any) -> None:
+    def out(self, total: Any, delta: Any) -> None:
         self.latest = (clock.monotonic_ns(), max(total.energy_consumed * 3.6e6, self.latest[1]))
 
-    def out(self, total: Any, delta: Any) -> None:
-        self.live_out(total, delta)
+    live_out = out
 
     def task_out(self, data: Any, experiment_name: str, output_dir: str) -> None:
         """Do nothing: no tasks are told apart."""

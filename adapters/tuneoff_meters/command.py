@@ -6,6 +6,7 @@ import collections
 import contextlib
 import math
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from tuneoff.base import clock
-from tuneoff.base.numbers import printed_number
+from tuneoff.base.numbers import DECIMAL
 from tuneoff.base.processes import ended
 from tuneoff.base.terminal import shown_line
 from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter, PowerSample, check_names, number
@@ -24,6 +25,7 @@ TIMEOUT_SECONDS = 10.0
 _MOST_KEPT = 100_000  # lines that nobody has read yet: more than a day at one per second
 _STOP_SECONDS = 2.0
 _LONGEST_LINE = 1000  # characters: what prints more without an end of line is not a meter
+_NUMBERS = re.compile(rf"({DECIMAL})\s+({DECIMAL})")
 _MOST_AT_ONCE = 20  # samples that one reading gives: of a program that prints more, lines are taken together
 
 
@@ -129,7 +131,7 @@ class CommandMeter(PowerMeter):
         return ended(code)
 
     def _error(self, problem: str) -> str:
-        complaint = f"; it said: {self._errors[0]}" if self._errors else ""
+        complaint = f"; its error: {self._errors[0]}" if self._errors else ""
         return f"meter command: {self._words[0]!r} {problem}{complaint}; it must print `seconds watts` lines"
 
     def _read_lines(self, stream: IO[str]) -> None:
@@ -169,27 +171,24 @@ class _PrintedSamples:
         """Take a line; called by the reading thread."""
         now = clock.monotonic_ns()
         printed = shown_line(line)
-        try:
-            seconds, watts = map(printed_number, printed.split())
-        except ValueError:
+        numbers = _NUMBERS.fullmatch(printed)  # stricter than `float`, which also takes `1_000` and digits of any script
+        if numbers is None:
             if printed:
                 self._note(f"printed {printed[:80]!r}")
             return
+        seconds, watts = map(float, numbers.groups())
         if not (math.isfinite(seconds) and math.isfinite(watts) and watts >= 0):
             self._note(f"printed {printed[:80]!r}, but both must be finite and watts >= 0")
         elif seconds <= self._seconds:
             self._note(f"printed {seconds:.15g} s after {self._seconds:.15g} s, but seconds must grow")
         else:
-            self._take(seconds, watts, now)
-
-    def _take(self, seconds: float, watts: float, now: int) -> None:
-        stamp = round(seconds * clock.NANOSECONDS)
-        # a line cannot arrive before it is printed: the least delay seen is the nearest to none
-        self._offset_ns = now - stamp if self._offset_ns is None else min(self._offset_ns, now - stamp)
-        self._t = max(stamp + self._offset_ns, self._t + 1)
-        self._seconds, self.last_ns = seconds, now
-        self._samples.append(PowerSample(t=self._t, domain=DOMAIN, watts=watts))
-        self.arrived.set()
+            stamp = round(seconds * clock.NANOSECONDS)
+            # a line cannot arrive before it is printed: the least delay seen is the nearest to none
+            self._offset_ns = now - stamp if self._offset_ns is None else min(self._offset_ns, now - stamp)
+            self._t = max(stamp + self._offset_ns, self._t + 1)
+            self._seconds, self.last_ns = seconds, now
+            self._samples.append(PowerSample(t=self._t, domain=DOMAIN, watts=watts))
+            self.arrived.set()
 
     def take(self) -> list[PowerSample]:
         """Return the samples since the last call, some of them together where they are many."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -85,7 +86,15 @@ class NvmlMeter(PowerMeter):
             if wanted is not None and any(not 0 <= item < count for item in wanted):
                 raise OptionError(f"meter nvml: `devices` must lie in 0 .. {count - 1}, but got {wanted}; correct power.options")
             indices = range(count) if wanted is None else sorted(set(wanted))
-            devices = [device for index in indices if (device := _device(nvml, index)) is not None]
+            devices: list[_Device] = []
+            for index in indices:
+                handle = nvml.nvmlDeviceGetHandleByIndex(index)
+                for has_counter in (True, False):  # a GPU that tells neither its energy nor its power is left out
+                    device = _Device(nvml, handle, index, has_counter)
+                    with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission):
+                        device.sample()
+                        devices.append(device)
+                        break
         except nvml.NVMLError as error:
             raise MeterError(f"no GPU reading: NVML answers: {error}; check `nvidia-smi`") from error
         if not devices:
@@ -107,19 +116,6 @@ def _started() -> Any:
             raise MeterError("no GPU reading: no NVML library (this host has no NVIDIA driver)") from error
         raise MeterError(f"no GPU reading: NVML does not start: {error}; check `nvidia-smi`") from error
     return pynvml
-
-
-def _device(nvml: Any, index: int) -> _Device | None:
-    """Return a GPU that tells its energy or its power, else None."""
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    for has_counter in (True, False):
-        device = _Device(nvml, handle, index, has_counter)
-        try:
-            device.sample()
-        except (nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission):
-            continue
-        return device
-    return None
 
 
 class _Device:

@@ -128,7 +128,19 @@ def find_zones(root: Path) -> tuple[list[Zone], list[str]]:
     """
     if not root.is_dir():
         raise MeterError(f"no RAPL (no-powercap): no {root} (a virtual machine has none; in a container mount the host's)")
-    packages, drams, platforms = _by_kind(root)
+    packages: Named = []
+    drams: Named = []
+    platforms: Named = []
+    for folder in sorted(_folders(root), key=lambda folder: [int(part) for part in folder.name.split(":")[1:]]):
+        name = _name(folder)
+        if _TOP.fullmatch(folder.name) and name.startswith("package"):
+            packages.append((folder, name))
+        elif _TOP.fullmatch(folder.name) and name == "psys":
+            platforms.append((folder, name))
+        elif name == "dram":
+            drams.append((folder, name))
+    by_zone = {folder.name: name.removeprefix("package") for folder, name in packages}
+    drams = [(folder, name + by_zone.get(folder.name.rpartition(":")[0], "")) for folder, name in drams]
     chosen = packages or platforms[:1]
     if not chosen:
         ways = "load the kernel module intel_rapl_msr; if there still is none, this CPU or virtual machine has no counter"
@@ -148,23 +160,6 @@ def find_zones(root: Path) -> tuple[list[Zone], list[str]]:
     if not zones:
         raise MeterError(f"no RAPL (unreadable): no zone under {root} answers: {'; '.join(left_out)}; the model meter needs none")
     return zones, left_out
-
-
-def _by_kind(root: Path) -> tuple[Named, Named, Named]:
-    """Return packages, DRAM zones and platforms with their domain names."""
-    packages: Named = []
-    drams: Named = []
-    platforms: Named = []
-    for folder in sorted(_folders(root), key=lambda folder: [int(part) for part in folder.name.split(":")[1:]]):
-        name = _name(folder)
-        if _TOP.fullmatch(folder.name) and name.startswith("package"):
-            packages.append((folder, name))
-        elif _TOP.fullmatch(folder.name) and name == "psys":
-            platforms.append((folder, name))
-        elif name == "dram":
-            drams.append((folder, name))
-    by_zone = {folder.name: name.removeprefix("package") for folder, name in packages}
-    return packages, [(folder, name + by_zone.get(folder.name.rpartition(":")[0], "")) for folder, name in drams], platforms
 
 
 def _folders(root: Path) -> Iterator[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tuneoff.capabilities import import_framework
+from tuneoff.adapter import import_framework
 from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff.workload import workload_at
 from tuneoff_adapters.optuna.adapter import OptunaAdapter

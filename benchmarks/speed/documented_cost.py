@@ -22,6 +22,7 @@ from benchmarks.speed.row import SpeedRow, skipped
 from benchmarks.speed.settings import ROOT, Settings
 from benchmarks.speed.sides import FRAMEWORKS, Framework, why_missing
 from benchmarks.speed.statistics import estimate, ratios, side_by_side
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.expand import entries, expand
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.trial_context import TrialContext
@@ -83,7 +84,7 @@ def _inputs(folder: Path) -> tuple[Path, Path]:
     )
     trained = []
     for configuration in experiment.configurations:
-        seeds = context.seeds(configuration)
+        seeds = context.seeds(configuration_digest(configuration))
         trained.append(
             {
                 "configuration": dict(configuration),

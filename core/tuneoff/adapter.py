@@ -9,15 +9,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tuneoff.base.capabilities import Capabilities, Offer, Option, Support, import_framework
 from tuneoff.base.files import replacing
 from tuneoff.base.findings import Finding
 from tuneoff.base.layout import BEST_CONFIGURATION, TEST_RESULT
 from tuneoff.base.process_limits import as_parent
 from tuneoff.base.processes import run_to_end
-from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
 
-__all__ = ["Adapter", "Best", "Finding", "score_best"]
+__all__ = ["Adapter", "Best", "Capabilities", "Finding", "Offer", "Option", "Support", "import_framework", "score_best"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
 """What an adapter of the whole protocol is made of: core's search space, pool, trials, budget and retries."""
 
+from tuneoff.base.capabilities import import_framework
 from tuneoff.base.files import read_regular
 from tuneoff.base.identity import configuration_digest
-from tuneoff.capabilities import import_framework
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.experiment.strategies import draws, listed_configurations, release_refusal, sampler_refusal
 from tuneoff.experiment.translation import (

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.adapter import Best
 from tuneoff.base import clock
+from tuneoff.base.capabilities import Capabilities, Offer, Option, Support, import_framework, offered
 from tuneoff.base.identity import trial_name
-from tuneoff.capabilities import Capabilities, Offer, Option, Support, import_framework, offered
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.experiment.translation import (
@@ -161,7 +161,7 @@ class AskTellAdapter(PoolAdapter):
     def refuse(cls, spec: RunSpec) -> str | None:
         if cls._is_told_all(spec) and not cls.capabilities_on(spec.platform).long_lived_workers:
             return (
-                f"a process per trial is told no decisions, so platform {spec.platform!r} cannot serve a pruner; use pruner none"
+                f"a process per trial receives no decisions, so platform {spec.platform!r} cannot serve a pruner; use pruner none"
             )
         if not spec.experiment.search_space.searched and spec.experiment.sampler.name not in LISTED:
             return "the search space has no dimension with more than one value, so nothing to ask for; use adapter serial"

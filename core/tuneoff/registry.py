@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.adapter import Adapter
+from tuneoff.base.capabilities import Capabilities, State, framework_status
 from tuneoff.base.commands import pip
 from tuneoff.base.files import read_regular_text
 from tuneoff.base.process_state import kept
 from tuneoff.base.targets import load_target, unknown_name
 from tuneoff.base.tracebacks import source_line
-from tuneoff.capabilities import Capabilities, State, framework_status
 from tuneoff.errors import PluginError, UnknownNameError
 from tuneoff.workload import Workload, as_workload
 
@@ -298,8 +298,9 @@ def _loaded(kind: Kind, plugin: Plugin) -> object:
             loaded = _import(plugin.target, is_installed=bool(plugin.distribution))
         return as_workload(loaded) if kind == "workload" else loaded
     except PluginError as error:
-        if plugin.name == plugin.target and _is_absent(error, plugin.target):
-            module = plugin.target.partition(":")[0]
+        module, cause = plugin.target.partition(":")[0], error.__cause__
+        missing = cause.name if isinstance(cause, ModuleNotFoundError) else None  # or a package above it: nothing of it was run
+        if plugin.name == plugin.target and missing is not None and f"{module}.".startswith(f"{missing}."):
             problem = f"{_label(kind)} {plugin.name!r} is not there: no module named {module!r}"
             way_out = "install its package, or run in the folder that holds it (or add that folder to PYTHONPATH)"
             raise UnknownNameError(f"{problem}; {way_out}") from error
@@ -352,13 +353,6 @@ def _refuse_hidden(target: str) -> None:
     other = spec.origin if spec.has_location else "Python's own"
     rule = f"`import {module}` must give {beside}, but gives {other}"
     raise PluginError(f"{rule}; rename the file, or put its folder first on PYTHONPATH")
-
-
-def _is_absent(error: PluginError, target: str) -> bool:
-    """Tell whether the very module of `target`, or a package above it, is missing: nothing of the plugin was run."""
-    cause = error.__cause__
-    module = target.partition(":")[0]
-    return isinstance(cause, ModuleNotFoundError) and cause.name is not None and f"{module}.".startswith(f"{cause.name}.")
 
 
 def _label(kind: Kind) -> str:

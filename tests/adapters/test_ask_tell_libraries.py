@@ -13,9 +13,9 @@ import pytest
 
 from builders.specs import make_context, toy_spec
 from tuneoff.ask_tell import AskTellAdapter, Offer
+from tuneoff.base.capabilities import framework_status
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import framework_status
 from tuneoff.run.pool_adapter import Task
 from tuneoff.run.trial.run_trial import TrialOutcome
 

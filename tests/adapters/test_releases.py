@@ -11,7 +11,7 @@ import pytest
 
 from builders.specs import make_spec
 from fake_plugins import Rich
-from tuneoff.capabilities import Capabilities, Offer
+from tuneoff.adapter import Capabilities, Offer
 from tuneoff.experiment import strategies
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import Strategy

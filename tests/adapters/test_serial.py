@@ -14,8 +14,8 @@ from adapters.lifecycle_run import run_lifecycle
 from builders.specs import toy_spec
 from trust.space_test.every_kind import context_of
 from tuneoff.adapter import Adapter
+from tuneoff.base.capabilities import Reports
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import Reports
 from tuneoff.record.events import schema
 from tuneoff.run.pool_adapter import Task
 from tuneoff.run.trial.run_trial import TrialOutcome

@@ -11,8 +11,8 @@ import pytest
 
 from builders.spaces import SPACE
 from builders.specs import toy_spec
+from tuneoff.adapter import Support
 from tuneoff.base.space import Constant, SearchSpace
-from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.syne_tune import offers, reporter

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tuneoff.adapter import Capabilities
 from tuneoff.base.findings import Finding
 from tuneoff.base.identity import configuration_digest
-from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec, run_spec_to_json
 from tuneoff.record.events import schema
 from tuneoff.record.events.schema import Event, Process

@@ -10,8 +10,8 @@ from typing import Any
 
 from builders.made_results import ANALYSIS
 from builders.made_runs import made_run, made_spec, planned_run, results_of
-from tuneoff.adapter import Adapter
-from tuneoff.capabilities import Capabilities, Offer, State, Support
+from tuneoff.adapter import Adapter, Capabilities, Offer, Support
+from tuneoff.base.capabilities import State
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.compute import answers

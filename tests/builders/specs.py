@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.capabilities import Reports
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
-from tuneoff.capabilities import Reports
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.run_context import RunContext

@@ -19,10 +19,9 @@ from builders.event_logs import example_a
 from command_line import Call
 from corpus.scenarios import FOUR
 from corpus.scenarios import choice as choice_among
-from tuneoff.adapter import Adapter
+from tuneoff.adapter import Adapter, Capabilities, Support
 from tuneoff.adapter_parts import Pool
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
-from tuneoff.capabilities import Capabilities, Support
 from tuneoff.cli.explain import TOPICS, WORDS
 from tuneoff.cli.interfaces import INTERFACES
 from tuneoff.cli.main import main

@@ -32,7 +32,7 @@ PORT = "must be a whole number from 0 to 65535, but got "
             ("compare", "own.yaml", "--seeds", "0,x"),
             "--seeds: must be written like 0 1 2, 0-9, 0,4-7 or count:3, but got 'x'",
         ),
-        (("compare", "own.yaml", "--seeds", "9-0"), "--seeds: a range must not fall, but got '9-0'"),
+        (("compare", "own.yaml", "--seeds", "9-0"), "--seeds: a range must ascend, but got '9-0'"),
         (("compare", "own.yaml", "--seeds", "count:0"), "--seeds: count must be at least 1, but got 'count:0'"),
         (("compare", "own.yaml", "--seeds", "0-99999999999"), "--seeds: must be at most 10000, but got '0-99999999999'"),
         (("compare", "own.yaml", "--seeds", "0-3", "2"), "tuneoff: --seeds: must differ, but got [0, 1, 2, 3, 2]"),

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import pytest
 
+from tuneoff.adapter import Capabilities
 from tuneoff.base.findings import chosen
-from tuneoff.capabilities import Capabilities
 from tuneoff.record.events.schema import Process, Reported
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.trust.check.checks import CHECKS

@@ -11,7 +11,7 @@ from typing import Any
 
 from builders.made_choices import FROZEN, SEEDS, listing, made_folder, runs_of
 from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, results_of
-from tuneoff.capabilities import Offer, Support
+from tuneoff.adapter import Offer, Support
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.choice.request import Request

@@ -33,6 +33,8 @@ def test_seeds_of_different_axes_are_unrelated_and_stable() -> None:
 
 
 def test_the_seed_of_a_run_reaches_its_split_and_each_trial_and_a_configuration_its_trial_alone(tmp_path: Path) -> None:
-    seeds = [trial_context(tmp_path, seed=seed).seeds({"x": x}) for seed, x in ((0, 0.5), (1, 0.5), (0, 0.25))]
+    seeds = [
+        trial_context(tmp_path, seed=seed).seeds(configuration_digest({"x": x})) for seed, x in ((0, 0.5), (1, 0.5), (0, 0.25))
+    ]
     assert len({one.trial for one in seeds}) == 3
     assert seeds[0].split == seeds[2].split != seeds[1].split

@@ -8,8 +8,8 @@ import pytest
 
 from builders.present import present
 from builders.specs import make_spec
+from tuneoff.adapter import Capabilities, Offer, Option
 from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
-from tuneoff.capabilities import Capabilities, Offer, Option
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.strategies import sampler_refusal
 

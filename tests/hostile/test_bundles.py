@@ -232,7 +232,7 @@ def test_a_missing_module_of_an_installed_plugin_is_not_taken_from_the_current_f
 
 ELSEWHERE = f"""
 from tuneoff.adapter import Adapter
-from tuneoff.capabilities import Capabilities, Offer
+from tuneoff.adapter import Capabilities, Offer
 
 class Elsewhere(Adapter):
     capabilities = Capabilities(framework="none", platforms=("local", "batch"), samplers={{"random": Offer()}},

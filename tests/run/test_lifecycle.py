@@ -18,9 +18,8 @@ import pytest
 import trial_runs
 from builders.specs import CURVE, make_spec
 from trial_runs import events_of, trial_context
-from tuneoff.adapter import Adapter, Best
+from tuneoff.adapter import Adapter, Best, Capabilities
 from tuneoff.base.processes import kill
-from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ExperimentError, InfrastructureError, MissingPackageError, StepError, UserError
 from tuneoff.experiment.spec import Objective
 from tuneoff.record.events import schema

@@ -195,16 +195,14 @@ def test_a_cache_that_cannot_be_written_names_the_way_out(tmp_path: Path, monkey
     one_line(error)
 
 
-def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, content: bytes) -> int:
-        with self.open("wb") as stream:
-            stream.write(content[:3])
+def test_a_full_disk_leaves_no_half_file(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(DataError, match="No space left on device"):
-        prepare.write_atomically(tmp_path / "x", b"content")
-    assert list(tmp_path.iterdir()) == []
+        prepare.prepare(DIGITS)
+    assert list(prepare.dataset_folder(DIGITS).iterdir()) == []
 
 
 def test_a_lock_held_too_long_is_an_error(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tuneoff.adapter import Adapter, Best
-from tuneoff.capabilities import Capabilities, import_framework
+from tuneoff.adapter import Adapter, Best, Capabilities, import_framework
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import LISTED
 from tuneoff_adapters.katib import offers

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tuneoff.adapter import Capabilities, Offer, Option, Support
+from tuneoff.base.capabilities import NO_LIMITER
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import module_exists
 from tuneoff.base.space import Categorical
-from tuneoff.capabilities import NO_LIMITER, Capabilities, Offer, Option, Support
 from tuneoff.experiment.strategies import LISTED, sampler_refusal
 from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff_adapters.katib.options import EMULATED, EMULATION, katib_options

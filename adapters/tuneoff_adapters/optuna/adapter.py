@@ -6,8 +6,7 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tuneoff.adapter import Best
-from tuneoff.capabilities import Capabilities, import_framework
+from tuneoff.adapter import Best, Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.run.pool_adapter import WithPool
 from tuneoff.run.trial.run_trial import TrialOutcome

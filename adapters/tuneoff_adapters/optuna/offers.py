@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.adapter import Capabilities, Offer, Support
 from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, GP_POINTS, SAMPLER_OPTIONS
 
 _NO_LOG = "no log line per trial"

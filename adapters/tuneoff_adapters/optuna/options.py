@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.adapter import Option
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.base.targets import unknown_option
-from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.experiment.translation import ListTranslation, translation_of
@@ -105,12 +105,18 @@ def storage_refusal(spec: RunSpec) -> str | None:
             )
         experiment = spec.experiment
         enqueues = experiment.sampler.name in LISTED or experiment.failures.retries > 0
-        refusal = _package_refusal(storage) or (twice_refusal(spec) if enqueues else None)
-        if refusal is None and storage.managed:
+        if refusal := _package_refusal(storage):
+            return refusal
+        if enqueues and storage.kind == "sqlite" and experiment.workers.count > 1:
+            return (
+                "Optuna over SQLite may give an enqueued configuration to two workers (it locks no rows), so samplers fixed and "
+                f"grid, and retries, need one, but got workers.count={experiment.workers.count}; use another storage"
+            )
+        if storage.managed:
             from tuneoff_adapters.optuna.servers import server_refusal
 
             return server_refusal(storage.kind)
-        return refusal
+        return None
     if not platform.changes.get("long_lived_workers", True):
         return f"a worker of Optuna asks for one trial after another, but {place} has one process per trial; use another platform"
     if not isinstance(value, str) or storage.kind != "postgresql":
@@ -119,16 +125,6 @@ def storage_refusal(spec: RunSpec) -> str | None:
             f"e.g. postgresql+psycopg://tuneoff:$PGPASSWORD@db.example/optuna, but got {value!r}"
         )
     return _package_refusal(storage, "kubernetes")
-
-
-def twice_refusal(spec: RunSpec) -> str | None:
-    """Return why a run cannot enqueue configurations (listed ones, retries), or None."""
-    if storage_of(spec.options.get("storage")).kind != "sqlite" or spec.experiment.workers.count == 1:
-        return None
-    return (
-        "Optuna over SQLite may give an enqueued configuration to two workers (it locks no rows), so samplers fixed and "
-        f"grid, and retries, need one, but got workers.count={spec.experiment.workers.count}; use another storage"
-    )
 
 
 def _package_refusal(storage: Storage, extra: str | None = None) -> str | None:

@@ -20,7 +20,17 @@ def distributions(native: Mapping[str, Native]) -> dict[str, BaseDistribution]:
 
     Optuna draws floats in [low, high): the end point itself, of probability 0, is replaced by its neighbour.
     """
-    return {name: _distribution(dimension) for name, dimension in native.items()}
+    distributions: dict[str, BaseDistribution] = {}
+    for name, dimension in native.items():
+        if isinstance(dimension, NativeFloat):
+            distributions[name] = FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+        elif not isinstance(dimension, NativeIndex):
+            distributions[name] = FloatDistribution(*dimension.bounds, log=True)
+        elif dimension.ordered:
+            distributions[name] = IntDistribution(0, dimension.size - 1)
+        else:
+            distributions[name] = CategoricalDistribution(tuple(range(dimension.size)))
+    return distributions
 
 
 def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
@@ -36,16 +46,6 @@ def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
 def chosen(trial: Trial, distributions: Mapping[str, BaseDistribution], translation: Translation) -> dict[str, Any]:
     """Have a trial's values chosen and return core's configuration."""
     return translation.decode({name: suggest(trial, name, distribution) for name, distribution in distributions.items()})
-
-
-def _distribution(dimension: Native) -> BaseDistribution:
-    if isinstance(dimension, NativeFloat):
-        return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
-    if not isinstance(dimension, NativeIndex):
-        return FloatDistribution(*dimension.bounds, log=True)
-    if dimension.ordered:
-        return IntDistribution(0, dimension.size - 1)
-    return CategoricalDistribution(tuple(range(dimension.size)))
 
 
 def make_sampler(plan: StudyPlan, worker: int, generation: int = 0) -> BaseSampler:

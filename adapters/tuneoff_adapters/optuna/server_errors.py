@@ -13,20 +13,21 @@ _GRPC = "grpc.RpcError"
 
 
 def server_away(error: BaseException) -> InfrastructureError | None:
-    """Return what a user is told where an error, or what it came of, says that the server is away; else None."""
+    """Return what a user is told where an error, or what it came of, says that the server is away; else None.
+
+    It has the driver's words, which name host and port, but no password.
+    """
+    cause: Any
     for cause in origins(error):
-        if (message := _away(cause)) is not None:
+        names, message = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(cause).__mro__}, str(cause)
+        if _GRPC in names:
+            is_away, message = cause.code().name == "UNAVAILABLE", str(cause.details())
+        elif names & _POSTGRESQL:  # none from the server: no connection; class 08: a lost one; 57P: it shuts down or starts
+            state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None) or ""
+            is_away = state[:2] in ("", "08") or state.startswith("57P")
+        else:
+            is_away = bool(names & _REDIS)
+        if is_away:
             rule = "the server of option `storage` must answer until the run's end"
             return InfrastructureError(f"{rule}, but its driver says: {' '.join(message.split())}")
     return None
-
-
-def _away(error: Any) -> str | None:
-    """Return the driver's words, which name host and port, but no password; None: it is another error."""
-    names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__}
-    if _GRPC in names:
-        return str(error.details()) if error.code().name == "UNAVAILABLE" else None
-    if names & _POSTGRESQL:  # none from the server: no connection; class 08: a lost one; 57P: it shuts down or starts
-        state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or ""
-        return str(error) if state[:2] in ("", "08") or state.startswith("57P") else None
-    return str(error) if names & _REDIS else None

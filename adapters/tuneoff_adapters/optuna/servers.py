@@ -45,9 +45,6 @@ SPARE_CONNECTIONS = 20  # beside two per worker
 _IPC_RMID = 0
 _SEGMENT, _STATE = 6, 7  # lines of postmaster.pid, from 0
 User = pwd.struct_passwd | None
-_REDIS = {"redis.exceptions.ConnectionError", "redis.exceptions.TimeoutError"}
-_POSTGRESQL = {"psycopg.OperationalError", "psycopg2.OperationalError"}
-_GRPC = "grpc.RpcError"
 
 
 def server_refusal(kind: str) -> str | None:

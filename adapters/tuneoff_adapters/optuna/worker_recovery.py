@@ -39,34 +39,36 @@ class WorkerRecovery:
         An ask is repeated for a retry: the configuration is enqueued, and whoever asks next gets it.
         """
         state = self._read(death)
-        repeats = self._recover(death, state)
+        is_running = state.stage is WorkerStage.RUNNING
+        may_retry = self._retries.may_retry(trial_name(state.trial), state.attempt, death.exit_code, death.worker) and is_running
+        submitted = self._submitted()
+        had_trial = state.stage not in (WorkerStage.IDLE, WorkerStage.ASKING)
+        self.fruitless_deaths = self.fruitless_deaths * (submitted == self._submitted_before) + (not had_trial)
+        self._submitted_before = submitted
+        self._context.events.write(
+            "worker_died",
+            trial=trial_name(state.trial) if is_running else None,
+            cause=death.cause,
+            exit_code=death.exit_code,
+            attempt=state.attempt if is_running else 1,
+        )
+        repeats = 0
+        if had_trial:  # a lost ask is found by `settle`: only then is it known which trial was whose
+            if is_running and self._plan.storage.heartbeat_seconds:
+                # Optuna's heartbeat finds it, if anybody asks in time; else `settle` does
+                write_death(self._plan.folder, state.number)
+            elif state.stage is WorkerStage.COMPLETED:
+                self._study.tell(state.number, state.value, skip_if_finished=True)
+            else:
+                trial_state = TrialState.PRUNED if state.stage is WorkerStage.PRUNED else TrialState.FAIL
+                self._study.tell(state.number, state=trial_state, skip_if_finished=True)
+            if may_retry:
+                trial = self._study.get_trials(deepcopy=False)[state.number]
+                self._study.enqueue_trial(trial.params, user_attrs={RETRY_OF: state.trial, RETRY_ATTEMPT: state.attempt + 1})
+                repeats = 1
         state.stage = WorkerStage.IDLE  # done: another worker of this place may die before it writes a state of its own
         self._state_files[death.worker].write(state)
         return repeats
-
-    def _recover(self, death: Death, state: WorkerState) -> int:
-        running = state.stage is WorkerStage.RUNNING
-        may_retry = self._retries.may_retry(trial_name(state.trial), state.attempt, death.exit_code, death.worker) and running
-        self._count(state)
-        self._context.events.write(
-            "worker_died",
-            trial=trial_name(state.trial) if running else None,
-            cause=death.cause,
-            exit_code=death.exit_code,
-            attempt=state.attempt if running else 1,
-        )
-        if state.stage in (WorkerStage.IDLE, WorkerStage.ASKING):
-            return 0  # a lost ask is found by `settle`: only then is it known which trial was whose
-        if running and self._plan.storage.heartbeat_seconds:
-            # Optuna's heartbeat finds it, if anybody asks in time; else `settle` does
-            write_death(self._plan.folder, state.number)
-        else:
-            self._tell(state)
-        if not may_retry:
-            return 0
-        trial = self._study.get_trials(deepcopy=False)[state.number]
-        self._study.enqueue_trial(trial.params, user_attrs={RETRY_OF: state.trial, RETRY_ATTEMPT: state.attempt + 1})
-        return 1
 
     def _read(self, death: Death) -> WorkerState:
         """Return the dead worker's state; a trial that was counted but never submitted becomes a lost ask again."""
@@ -100,19 +102,6 @@ class WorkerRecovery:
 
     def _submitted(self) -> int:
         return sum(file.read().submitted for file in self._state_files)
-
-    def _count(self, state: WorkerState) -> None:
-        submitted = self._submitted()
-        is_fruitless = state.stage in (WorkerStage.IDLE, WorkerStage.ASKING)
-        self.fruitless_deaths = self.fruitless_deaths * (submitted == self._submitted_before) + is_fruitless
-        self._submitted_before = submitted
-
-    def _tell(self, state: WorkerState) -> None:
-        if state.stage is WorkerStage.COMPLETED:
-            self._study.tell(state.number, state.value, skip_if_finished=True)
-        else:
-            trial_state = TrialState.PRUNED if state.stage is WorkerStage.PRUNED else TrialState.FAIL
-            self._study.tell(state.number, state=trial_state, skip_if_finished=True)
 
 
 def follow(state: WorkerState, event: Event, objective: Objective) -> None:

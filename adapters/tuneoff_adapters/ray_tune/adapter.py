@@ -7,8 +7,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tuneoff.adapter import Adapter, Best
-from tuneoff.capabilities import Capabilities, import_framework
+from tuneoff.adapter import Adapter, Best, Capabilities, import_framework
 from tuneoff.experiment.strategies import LISTED, sampler_refusal
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.optuna_samplers import flag_unused_model

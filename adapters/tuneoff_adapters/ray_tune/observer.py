@@ -91,8 +91,13 @@ class Observer(Callback):  # type: ignore[misc]
             self._events.write("stop_decided", trial=submission.trial_id, epoch=epoch)
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self._died(self._submissions[trial.trial_id])
-        self._submissions.submit_again(trial.trial_id)
+        submission = self._submissions[trial.trial_id]
+        self._died(submission)
+        submission.task["attempt"] += 1
+        submission.ray_trial.invalidate_json_state()
+        self._submissions.context.submitted(
+            submission.trial_id, submission.task["configuration"], framework_id=trial.trial_id, attempt=submission.attempt
+        )
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self._died(self._submissions[trial.trial_id])

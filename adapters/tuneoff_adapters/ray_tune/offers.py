@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.adapter import Capabilities, Offer, Support
 from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, GP_POINTS, SAMPLER_OPTIONS
 
 _OPTUNA = "ray.tune.search.optuna.OptunaSearch"
@@ -87,7 +87,7 @@ CAPABILITIES = Capabilities(
     ),
     notes=(
         "one Ray instance per run, on loopback, with a random token (from 2.52 on)",
-        "one CPU token per slot, whatever workers.cpus says: the threads of a trial are set by core",
+        "one CPU token per slot, regardless of workers.cpus: the threads of a trial are set by core",
     ),
 )
 

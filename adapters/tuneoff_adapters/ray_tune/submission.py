@@ -73,15 +73,6 @@ class Submissions:
         self.context.events.write("stage", name="ask", duration_ns=duration_ns, trial=trial_id)
         return submission
 
-    def submit_again(self, ray_id: str) -> None:
-        """Announce the next attempt at a trial that Ray put back into its queue."""
-        submission = self._by_ray_id[ray_id]
-        submission.task["attempt"] += 1
-        submission.ray_trial.invalidate_json_state()
-        self.context.submitted(
-            submission.trial_id, submission.task["configuration"], framework_id=ray_id, attempt=submission.attempt
-        )
-
     def decode(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return core's configuration for the values that Ray chose."""
         return self._translation.decode({name: config[key] for key, name in self.keys.items()})

@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tuneoff.adapter import Adapter, Best
+from tuneoff.adapter import Adapter, Best, import_framework
 from tuneoff.base.processes import end_all, with_mark
-from tuneoff.capabilities import import_framework
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.syne_tune import offers
@@ -16,7 +15,7 @@ from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 
 if TYPE_CHECKING:
-    from tuneoff.capabilities import Capabilities
+    from tuneoff.adapter import Capabilities
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
 

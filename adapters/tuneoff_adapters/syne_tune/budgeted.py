@@ -47,9 +47,21 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         """
         if self._dispatch.budget.is_used_up():
             return None
-        task = self._dispatch.next_retry() or self._propose()
+        task = self._dispatch.next_retry()
         if task is None:
-            return None
+            if self._proposed >= self._trials:
+                return None
+            started_ns = clock.monotonic_ns()
+            suggestion = self._inner.suggest(*([len(self._dispatch.tasks)] if NUMBERED else []))
+            if suggestion is None:
+                self._context.flag("sampler_exhausted", f"Syne Tune proposed {self._proposed} of {self._trials} configurations")
+                self._trials = self._proposed
+                return None
+            configuration, name = self._translation.decode(suggestion.config), trial_name(self._proposed)
+            digest = configuration_digest(configuration)
+            task = TrialTask(trial_id=name, configuration=configuration, digest=digest, native=suggestion.config)
+            self._proposed += 1
+            self._context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started_ns, trial=name)
         self._dispatch.propose(task)
         return TrialSuggestion.start_suggestion(dict(task.native))
 
@@ -91,27 +103,6 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
             "metric_names": self.metric_names(),
             "metric_mode": self.metric_mode(),
         }
-
-    def _propose(self) -> TrialTask | None:
-        if self._proposed >= self._trials:
-            return None
-        started_ns = clock.monotonic_ns()
-        suggestion = self._inner.suggest(*([len(self._dispatch.tasks)] if NUMBERED else []))
-        if suggestion is None:
-            self._context.flag("sampler_exhausted", f"Syne Tune proposed {self._proposed} of {self._trials} configurations")
-            self._trials = self._proposed
-            return None
-        configuration = self._translation.decode(suggestion.config)
-        task = TrialTask(
-            trial_id=trial_name(self._proposed),
-            configuration=configuration,
-            digest=configuration_digest(configuration),
-            native=suggestion.config,
-            attempt=1,
-        )
-        self._proposed += 1
-        self._context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started_ns, trial=task.trial_id)
-        return task
 
 
 def draw(context: RunContext, count: int) -> Iterator[Mapping[str, object]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
@@ -121,11 +120,29 @@ class Dispatch:
         return self._retries.popleft() if self._retries else None
 
     def _read(self, number: int, pid: int) -> tuple[TrialTask, AttemptProgress]:
-        task = self.tasks[number]
-        return task, read_progress(self._context.run_dir, pid, task.trial_id, task.attempt)
+        """Return the task of a number and its progress, when its process is gone; an empty one if it wrote nothing.
+
+        Raises:
+            ResultsError: its event file cannot be read.
+        """
+        task, progress = self.tasks[number], AttemptProgress()
+        attempt = task.trial_id, task.attempt
+        paths = (self._context.run_dir / EVENTS).glob(f"trial-{pid}-*.jsonl")  # several, where the system used the pid again
+        for _, event in (pair for path in paths for pair in read_file(path, Statistics())):
+            if isinstance(event, TrialRefused):
+                progress.has_ended |= event.trial == task.trial_id
+            elif not isinstance(event, TrialStarted | Epoch | TrialEnded) or (event.trial, event.attempt) != attempt:
+                continue
+            elif isinstance(event, TrialStarted):
+                progress.slot = event.slot
+            elif isinstance(event, Epoch):
+                progress.epochs = event.epoch
+            else:
+                progress.has_ended, progress.ended_early = True, event.ended_early
+        return task, progress
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class AttemptProgress:
     """Epochs that were run, the slot that was held, and whether the process wrote the attempt's end (or its refusal).
 
@@ -136,24 +153,3 @@ class AttemptProgress:
     slot: int | None = None
     has_ended: bool = False
     ended_early: bool = False
-
-
-def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> AttemptProgress:
-    """Return the progress of an attempt whose process is gone; an empty one if it wrote nothing.
-
-    Raises:
-        ResultsError: its event file cannot be read.
-    """
-    epochs, slot, has_ended, ended_early = 0, None, False, False
-    for path in (run_dir / EVENTS).glob(f"trial-{pid}-*.jsonl"):  # several, where the system used the pid again
-        for _, event in read_file(path, Statistics()):
-            if isinstance(event, TrialRefused):
-                has_ended = has_ended or event.trial == trial_id
-            elif isinstance(event, TrialStarted | Epoch | TrialEnded) and (event.trial, event.attempt) == (trial_id, attempt):
-                if isinstance(event, TrialStarted):
-                    slot = event.slot
-                elif isinstance(event, Epoch):
-                    epochs = event.epoch
-                else:
-                    has_ended, ended_early = True, event.ended_early
-    return AttemptProgress(epochs=epochs, slot=slot, has_ended=has_ended, ended_early=ended_early)

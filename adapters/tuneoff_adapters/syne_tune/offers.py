@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tuneoff.adapter import Capabilities, Offer, Option, Support
 from tuneoff.base.commands import install_command
 from tuneoff.base.identity import is_finite
 from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.base.targets import unknown_option
-from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.strategies import LISTED, release_refusal, sampler_refusal
 
@@ -142,7 +142,7 @@ def refusal(spec: RunSpec) -> str | None:
         return f"Syne Tune {version} imports {', '.join(missing)} for any scheduler; run: {install_command(*_IMPORTED_BY_0_14)}"
     if pruner.name == "median" and sampler.name not in DRAWN_AT_RANDOM:
         return (
-            f"Syne Tune's MedianStoppingRule tells a searcher of no completed trial, so it cannot wrap sampler {sampler.name!r}; "
+            f"Syne Tune's MedianStoppingRule reports no completed trial, so it cannot wrap sampler {sampler.name!r}; "
             "use random, or another pruner"
         )
     if pruner.name in HALVING_PRUNERS and sampler.name not in HALVING_CLASSES:

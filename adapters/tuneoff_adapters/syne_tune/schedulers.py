@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, NativeFloat, NativeIndex
+from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, NativeIndex
 from tuneoff_adapters.syne_tune.offers import CLASSES, HALVING_CLASSES, HALVING_PRUNERS, HALVING_SEARCHERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
 from tuneoff_adapters.syne_tune.schedulers_0_13 import make_scheduler_0_13
@@ -78,14 +78,12 @@ def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslatio
 
 def domains(native: Mapping[str, Native]) -> dict[str, Any]:
     """Return Syne Tune's configuration space; imports Syne Tune."""
-    return {name: _domain(kind) for name, kind in native.items()}
-
-
-def _domain(kind: Native) -> Any:
     from syne_tune.config_space import choice, loguniform, randint, uniform
 
-    if isinstance(kind, NativeFloat):
-        return loguniform(kind.low, kind.high) if kind.log else uniform(kind.low, kind.high)
-    if isinstance(kind, NativeIndex):
-        return randint(0, kind.size - 1) if kind.ordered else choice(list(range(kind.size)))  # both ends included
-    return loguniform(*kind.bounds)
+    space = {}
+    for name, kind in native.items():
+        if isinstance(kind, NativeIndex):
+            space[name] = randint(0, kind.size - 1) if kind.ordered else choice(list(range(kind.size)))  # both ends included
+        else:
+            space[name] = (loguniform if kind.log else uniform)(*kind.bounds)
+    return space

@@ -54,8 +54,10 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
     def stop_all(self) -> None:
         """End what still runs, when the tuner ends. The parent reads the whole output of every trial of the run again to
         find out what does, and fails for a trial whose start was interrupted."""
-        for number in self.trial_subprocess:
-            self._kill_process(number)
+        for number, process in self.trial_subprocess.items():
+            if process.poll() is None:  # else its pid may be another process's by now
+                kill_tree(process.pid)
+                self._wait(number)
 
     def wait_all(self) -> None:
         """Wait for every process, after all were killed, so that none is left as a zombie."""
@@ -103,11 +105,6 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
             self._final[trial_id] = str(Status.stopped)
             self._dispatch.was_killed(trial_id, self.trial_subprocess[trial_id].pid, since_ns)
 
-    def _kill_process(self, trial_id: int) -> None:
-        if self.trial_subprocess[trial_id].poll() is None:  # else its pid may be another process's by now
-            kill_tree(self.trial_subprocess[trial_id].pid)
-            self._wait(trial_id)
-
     def _wait(self, trial_id: int) -> None:
         process = self.trial_subprocess[trial_id]
         try:
@@ -132,10 +129,7 @@ class Silence:
     """Stands in for Syne Tune's logger, which prints coloured text and emojis for every trial."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        def print_nothing(*values: Any, **named: Any) -> None:
-            pass
-
-        return print_nothing
+        return lambda *values, **named: None
 
 
 def make_tuner(backend: TrialProcesses, scheduler: BudgetedScheduler, workers: Workers, poll_seconds: float) -> PatientTuner:

@@ -220,7 +220,13 @@ class PrometheusApi:
             reason = getattr(error, "reason", None) or error
             is_late = isinstance(reason, TimeoutError)
             text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-            raise self._unreachable(f"it did not answer within {self._timeout:g} s" if is_late else text) from error
+            way_out = "start it, correct `url`, or take another meter"
+            if "CERTIFICATE_VERIFY_FAILED" in text:
+                way_out = "for an authority of your own export SSL_CERT_FILE=FILE with its certificates"
+            elif "WRONG_VERSION_NUMBER" in text or "record layer failure" in text:
+                way_out = "it speaks no https: give `url` with http"
+            text = f"it did not answer within {self._timeout:g} s" if is_late else self._redacted(text)
+            raise MeterError(f"Prometheus must be reachable at {self.url}, but: {text}; {way_out}") from error
         return self._data(bytes(content))
 
     def _data(self, content: bytes) -> dict[str, Any]:
@@ -257,14 +263,6 @@ class PrometheusApi:
             reason = line if line and not line.lstrip().startswith("<") else "no reason is given"  # "<": a page
             way_out = "check that `url` is the server's root (what comes before /api/v1), and whether it is http or https"
         return MeterError(f"Prometheus at {self.url} refused a query (HTTP {code}): {self._redacted(reason)}; {way_out}")
-
-    def _unreachable(self, reason: str) -> MeterError:
-        way_out = "start it, correct `url`, or take another meter"
-        if "CERTIFICATE_VERIFY_FAILED" in reason:
-            way_out = "for an authority of your own export SSL_CERT_FILE=FILE with its certificates"
-        elif "WRONG_VERSION_NUMBER" in reason or "record layer failure" in reason:
-            way_out = "it speaks no https: give `url` with http"
-        return MeterError(f"Prometheus must be reachable at {self.url}, but: {self._redacted(reason)}; {way_out}")
 
     def _strange(self, what: str) -> MeterError:
         problem = self._redacted(what)
@@ -404,7 +402,13 @@ class PrometheusMeter(PowerMeter):
         self._api.warnings.clear()
         offset = self._offset()
         start, end = start_wall_ns / NANOSECONDS + offset, end_wall_ns / NANOSECONDS + offset
-        self._await_scrape(end, offset)
+        # each domain is scraped after `end`, in no longer than two scrapes take: a node may be gone
+        longest = min(self._options.wait_seconds, 2 * self._interval + POLL_SECONDS)
+        while (now := time.time() + offset) < end + longest:
+            domains = self._fetch(end - self._interval, max(now, end))
+            if domains and all(domain.scraped[-1][0] >= end for domain in domains):
+                break
+            time.sleep(min(POLL_SECONDS, max(0.05, self._interval / 2)))
         margin = max(1.0, 2.5 * self._interval)
         domains = self._fetch(start - margin, min(end + margin, time.time() + offset))
         if not any(start <= moment <= end + margin for domain in domains for moment, _ in domain.scraped):
@@ -415,32 +419,20 @@ class PrometheusMeter(PowerMeter):
         self.problems = (*warnings, *(problem for _, problems in taken for problem in problems))
         return sorted((sample for samples, _ in taken for sample in samples), key=lambda sample: sample.t)
 
-    def _await_scrape(self, end: float, offset: float) -> None:
-        """Wait until each domain was scraped after `end`, no longer than two scrapes take: a node may be gone."""
-        longest = min(self._options.wait_seconds, 2 * self._interval + POLL_SECONDS)
-        while (now := time.time() + offset) < end + longest:
-            domains = self._fetch(end - self._interval, max(now, end))
-            if domains and all(domain.scraped[-1][0] >= end for domain in domains):
-                return
-            time.sleep(min(POLL_SECONDS, max(0.05, self._interval / 2)))
-
     def _fetch(self, start: float, end: float) -> list[Domain]:
         """Return what was scraped in a window of the server's clock, by domain."""
         domains: dict[str, Domain] = {}
         for reading in self._readings:
-            series = self._api.matrix(self._ranged(reading, end - start), end)
+            lasts = f"{max(1, round((end - start) * 1000))}ms"
+            query = f"{reading.query}[{lasts}]"  # all values as scraped, or, of more than a selector, at steps
+            if not _SELECTOR.fullmatch(reading.query):
+                step = max((end - start) / MOST_POINTS, min(1.0, max(0.1, (end - start) / 2000)))
+                query = f"(\n{reading.query}\n)[{lasts}:{max(1, round(step * 1000))}ms]"  # it may end in a comment
+            series = self._api.matrix(query, end)
             for name, scraped in self._by_name(reading, series).items():
                 if name not in domains and scraped:
                     domains[name] = Domain(name, reading, sorted(scraped.items()))
         return list(domains.values())
-
-    def _ranged(self, reading: Reading, seconds: float) -> str:
-        """Return a query for all values of the last so many seconds: as scraped, or, of more than a selector, at steps."""
-        lasts = f"{max(1, round(seconds * 1000))}ms"
-        if _SELECTOR.fullmatch(reading.query):
-            return f"{reading.query}[{lasts}]"
-        step = max(seconds / MOST_POINTS, min(1.0, max(0.1, seconds / 2000)))
-        return f"(\n{reading.query}\n)[{lasts}:{max(1, round(step * 1000))}ms]"  # on a line of its own: it may end in a comment
 
     def _by_name(self, reading: Reading, series: Sequence[Mapping[str, Any]]) -> dict[str, dict[float, float]]:
         """Return the values by their times and `node/domain`, of equal times the first; those of other nodes are left out."""

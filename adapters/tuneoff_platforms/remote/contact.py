@@ -217,8 +217,8 @@ class Contact:
         silent = (clock.monotonic_ns() - seen.heard_ns) / clock.NANOSECONDS
         self.context.flag(
             LOST,
-            f"host {seen.node.name} has not answered for {silent:.0f} s{error and f' ({error})'}; whatever lives there of this "
-            f"run ends itself {self.lost_seconds:g} s after it last heard from here",
+            f"host {seen.node.name} has not answered for {silent:.0f} s{error and f' ({error})'}; its processes of this "
+            f"run end by themselves {self.lost_seconds:g} s after the last contact",
         )
         self.lost(seen.node)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import operator
-import re
 from typing import Any
 
 DECIMAL = r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf(?:inity)?))"  # as programs print a number
-_DECIMAL = re.compile(DECIMAL)
 _EXACT = 2**53  # an integer beyond it becomes a float, which is what frameworks compare
 _NO_NUMBERS = (str, bytes, bool, complex, type(None))
 _NO_NUMBER_KINDS = "bcSUMm"  # of NumPy's dtypes: bool, complex, text, dates
@@ -39,17 +37,6 @@ def number_of(value: Any) -> float | int | None:
         return float(value) if hasattr(kind, "__float__") else None
     except Exception:  # of a foreign type's own code, as of Decimal("sNaN") or a tensor without data
         return None
-
-
-def printed_number(text: str) -> float:
-    """Return the number in what a program printed; stricter than `float`, which also takes `1_000` and digits of any script.
-
-    Raises:
-        ValueError: it is not a decimal number.
-    """
-    if not _DECIMAL.fullmatch(text):
-        raise ValueError(f"a number must be decimal, as 0.5 or 1e-3, but got {text[:40]!r}")
-    return float(text)
 
 
 def exact_text(number: float) -> str:

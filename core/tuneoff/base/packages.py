@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import tuneoff
-from tuneoff.base.commands import libraries
 
 
 def missing_modules(names: Iterable[str]) -> list[str]:
@@ -24,12 +22,6 @@ def installed_version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def missing_libraries(*requirements: str) -> list[str]:
-    """Return what is not installed of the libraries of requirements, by name alone."""
-    names = dict.fromkeys(library for requirement in requirements for library in libraries(requirement))
-    return [library for library in names if installed_version(re.split(r"[^\w.-]", library)[0]) is None]
 
 
 def module_versions(names: Iterable[str]) -> list[str]:

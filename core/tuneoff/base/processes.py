@@ -313,13 +313,6 @@ def is_resource_tracker(pid: int) -> bool:
     return "resource_tracker import main" in command_line(pid, None)
 
 
-def reap() -> None:
-    """Collect every child that has ended and that nobody waits for by pid. Only after all `Popen` objects were waited for."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
 def end_all(
     find: Callable[[], Iterable[int]], within_seconds: float = 5.0, spares: Callable[[int], bool] = lambda pid: False
 ) -> list[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.base.output import columns, one_line
 
 if TYPE_CHECKING:
-    from tuneoff.capabilities import Capabilities, Offer
+    from tuneoff.base.capabilities import Capabilities, Offer
     from tuneoff.registry import AdapterListing
 
 
@@ -28,7 +28,9 @@ def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:
 
 
 def _table(listings: list[AdapterListing]) -> str:
-    from tuneoff.capabilities import offered
+    from tuneoff.base.capabilities import offered
+    from tuneoff.base.commands import install_command
+    from tuneoff.base.packages import missing_modules
 
     rows = []
     notes = []
@@ -50,24 +52,16 @@ def _table(listings: list[AdapterListing]) -> str:
         if listing.text:
             notes.append(listing.text)
         elif capabilities is not None:
-            notes.extend(_needs(listing.plugin.name, capabilities))
+            users: dict[tuple[str, str], list[str]] = {}  # of each missing package: the offered samplers and pruners that need it
+            for kind, offers in (("sampler", capabilities.samplers), ("pruner", capabilities.pruners)):
+                for strategy, offer in offered(offers).items():
+                    for module in missing_modules(offer.needs):
+                        install = install_command(offer.install or capabilities.install or module)
+                        users.setdefault((module, install), []).append(f"{kind} {strategy!r}")
+            for (module, install), who in users.items():
+                notes.append(f"{listing.plugin.name}: {' and '.join(who)} needs {module}; run: {install}")
     table = columns(("name", "status", "framework", "platforms", "samplers", "pruners"), rows)
     return "\n".join([table, "", *notes, HINT])
-
-
-def _needs(name: str, capabilities: Capabilities) -> list[str]:
-    """Return one line per missing package that some of the offered samplers or pruners need."""
-    from tuneoff.base.commands import install_command
-    from tuneoff.base.packages import missing_modules
-    from tuneoff.capabilities import offered
-
-    users: dict[tuple[str, str], list[str]] = {}
-    for kind, offers in (("sampler", capabilities.samplers), ("pruner", capabilities.pruners)):
-        for sampler, offer in offered(offers).items():
-            for module in missing_modules(offer.needs):
-                command = install_command(offer.install or capabilities.install or module)
-                users.setdefault((module, command), []).append(f"{kind} {sampler!r}")
-    return [f"{name}: {' and '.join(who)} needs {module}; run: {command}" for (module, command), who in users.items()]
 
 
 def _words(names: Any) -> str:
@@ -137,7 +131,7 @@ def _rows(capabilities: Capabilities) -> Iterator[Row]:
 
 def _offers(kind: str, offers: Mapping[str, Offer], install: str) -> Iterator[Row]:
     """Yield what is offered first, then what tuneoff lacks yet, then what the framework lacks."""
-    from tuneoff.capabilities import Support
+    from tuneoff.base.capabilities import Support
 
     places = (Support.YES, Support.NOT_BY_TUNEOFF, Support.NOT_BY_FRAMEWORK)
     for name, offer in sorted(offers.items(), key=lambda item: places.index(item[1].support)):

@@ -16,7 +16,7 @@ from tuneoff.cli import manual
 from tuneoff.cli.interfaces import INTERFACES, field_comments, first_line, interface, interface_items, item_page
 
 if TYPE_CHECKING:
-    from tuneoff.capabilities import Offer
+    from tuneoff.base.capabilities import Offer
 
 WORDS: Mapping[str, str] = {
     "better": "of a pair: a difference is shown at the family's confidence, and is not within the margin",
@@ -80,7 +80,14 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.schema is not None:
         return _schema(arguments.schema, arguments.names)
     names = _names(arguments.names)
-    documents = {name: text for name in names if (text := _document(name)) is not None}
+    documents = {}  # Markdown, of what has more to say than a line: an interface, a class or function of one, a page of docs/
+    for name in names:
+        if name in INTERFACES:
+            documents[name] = interface(name)
+        elif name in manual.pages():
+            documents[name] = manual.page_text(name.rpartition("/")[2])
+        elif (item := interface_items().get(name)) is not None:
+            documents[name] = item_page(name, item)
     topics = {"keys", *names} if set(names) <= TOPICS.keys() else TOPICS.keys()  # a topic is listed without the others
     every = [(topic, *entry) for topic, entries in TOPICS.items() if topic in topics for entry in entries()] if names else []
     rows = [entry for name in names for entry in _explained(name, every, name in documents)]
@@ -116,16 +123,6 @@ def _names(arguments: Sequence[str]) -> list[str]:
         names.append(" ".join(rest[:count]))
         del rest[:count]
     return list(dict.fromkeys(names))
-
-
-def _document(name: str) -> str | None:
-    """Return the Markdown of what has more to say than a line: an interface, a class or function of one, a page of docs/."""
-    if name in INTERFACES:
-        return interface(name)
-    if name in manual.pages():
-        return manual.page_text(name.rpartition("/")[2])
-    item = interface_items().get(name)
-    return item_page(name, item) if item is not None else None
 
 
 def _explained(name: str, every: Sequence[Row], has_document: bool) -> list[Row]:
@@ -319,7 +316,7 @@ def checks() -> Iterator[Entry]:
 
 def _strategies(kind: str, vocabulary: Sequence[str]) -> Iterator[Entry]:
     """Yield the vocabulary, and what adapters offer beyond it; what they are stands in docs/experiments.md."""
-    from tuneoff.capabilities import Support
+    from tuneoff.base.capabilities import Support
     from tuneoff.registry import list_adapters
 
     offers: dict[str, dict[str, Offer]] = {name: {} for name in vocabulary}

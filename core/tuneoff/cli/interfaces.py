@@ -16,7 +16,7 @@ from typing import Any, ForwardRef
 from tuneoff.base.output import one_line
 
 INTERFACES: Mapping[str, tuple[str, ...]] = {  # the modules that authors of such a plugin import
-    "adapter": ("tuneoff.ask_tell", "tuneoff.adapter", "tuneoff.capabilities", "tuneoff.adapter_parts"),
+    "adapter": ("tuneoff.ask_tell", "tuneoff.adapter", "tuneoff.adapter_parts"),
     "workload": ("tuneoff.workload",),
     "platform": ("tuneoff.platform",),
     "meter": ("tuneoff.meter",),

@@ -44,10 +44,13 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     from tuneoff.cli.selection import check_something_runs
     from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.choice.choose import choose
+    from tuneoff.judge.controls import controls_output
+    from tuneoff.judge.controls.compute import controls
     from tuneoff.judge.results import read_results
     from tuneoff.record.run_record import FAILED as FAILURES
     from tuneoff.run.execute import PlanRequest, execute
     from tuneoff.run.progress import Listener
+    from tuneoff.run.repeats import repeated
     from tuneoff.tell.live.display import progress
 
     check_something_runs(plan)
@@ -80,7 +83,17 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     with_report = getattr(arguments, "report", False) and code != INTERRUPTED
     contents = read_results(results)
     if arguments.json:
-        values = {**to_json(contents, ends), **compared_json(contents)}
+        summary = repeated(plan, contents.records)
+        repeats = {
+            "blocks": summary.blocks,
+            "repeated": [
+                {"seed": repeat.seed, "number": repeat.number, "because": {**repeat.because}} for repeat in summary.repeats
+            ],
+            "unfinished_seeds": [repeat.seed for repeat in summary.unfinished],
+            "flagged_seeds": list(summary.flagged),
+            "set_aside": summary.set_aside,
+        }
+        values = {**to_json(contents, ends), "controls": controls_output.to_json(controls(contents)), "repeats": repeats}
         report = written_report(results) if with_report else None
         write_json({**values, "report": str(report) if report is not None else None, "exit_code": code})
     else:
@@ -171,15 +184,6 @@ def to_json(results: Results, ends: Sequence[RunEnd]) -> dict[str, Any]:
     if any(spec.experiment.sampler.name == SAMPLER for spec in specs.values()):
         compared = interference_json(interference(results))
     return {"results": str(results.folder.resolve()), "plan_id": plan.plan_id, "runs": runs, "interference": compared}
-
-
-def compared_json(results: Results) -> dict[str, Any]:
-    """Return the controls of a results folder, and which blocks were repeated, as JSON values."""
-    from tuneoff.judge.controls.compute import controls
-    from tuneoff.judge.controls.controls_output import to_json
-    from tuneoff.run.repeats import repeat_json, repeated
-
-    return {"controls": to_json(controls(results)), "repeats": repeat_json(repeated(results.plan, results.records))}
 
 
 def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:

@@ -11,9 +11,9 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.base.commands import command, install_command, pip
+from tuneoff.base.commands import command, install_command, libraries, pip
 from tuneoff.base.output import write
-from tuneoff.base.packages import missing_libraries
+from tuneoff.base.packages import installed_version
 from tuneoff.cli.folders import make_empty
 from tuneoff.errors import ExperimentError, ResultsError
 
@@ -115,7 +115,8 @@ def execute(arguments: argparse.Namespace) -> int:
     moved = {f"{module}.py": f"src/{module}.py"} if is_package else {}
     for path in write_templates(sources, folder, words, moved):
         write(str(path))
-    missing = missing_libraries(FRAMEWORKS, *required)
+    needed = dict.fromkeys(library for requirement in (FRAMEWORKS, *required) for library in libraries(requirement))
+    missing = [library for library in needed if installed_version(re.split(r"[^\w.-]", library)[0]) is None]
     needs = f"it needs: {install_command(*missing)}\n" if missing else ""
     enter = f"cd {shlex.quote(str(folder))}{f' && {pip()} install -e .' if is_package else ''}"
     check, compare = command("check", "--workload", f"{name}.yaml"), command("compare", f"{name}.yaml")

@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,20 +46,6 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 def packaged() -> dict[str, Path]:
     """Return the experiments that come with tuneoff, by name."""
     return {path.stem: path for path in sorted(travelling_folder("benchmarks").glob("*.yaml"))}
-
-
-def _experiment_file(path: Path) -> Path:
-    """Return the file that is meant by a path, or by the name of an experiment that comes with tuneoff.
-
-    Raises:
-        UnknownNameError: it is neither there nor such a name.
-    """
-    if not re.fullmatch(r"[\w-]{1,60}", str(path)) or path.exists():  # no name
-        return path
-    experiments = packaged()
-    if path.name not in experiments:
-        raise UnknownNameError(f"{unknown_name('experiment', path.name, experiments)}; or give the path of a file")
-    return experiments[path.name]
 
 
 def add_adapters(parser: argparse.ArgumentParser, text: str = ONLY_ADAPTERS) -> None:
@@ -122,7 +108,12 @@ def overridden_plan(
     from tuneoff.experiment.plan import make_plan
     from tuneoff.measure.power.metering import check_meters
 
-    source = _experiment_file(path)
+    source = path
+    if re.fullmatch(r"[\w-]{1,60}", str(path)) and not path.exists():  # the name of an experiment that comes with tuneoff
+        experiments = packaged()
+        if path.name not in experiments:
+            raise UnknownNameError(f"{unknown_name('experiment', path.name, experiments)}; or give the path of a file")
+        source = experiments[path.name]
     entries = _entries(source, adapters) if adapters is not None else None
     values = dict(zip(FLAGS, (entries, trials, workers, list(seeds) if seeds is not None else None, sampler), strict=True))
     replaced = {key: value for key, value in values.items() if value is not None}
@@ -132,19 +123,15 @@ def overridden_plan(
         check_meters(file)
         plan = replace(make_plan(file), path=str(path))
     except ExperimentError as error:
-        raise type(error)(_by_flag(str(error), source, replaced)) from error
+        problem = str(error)  # of a value that a flag has replaced, by the flag
+        location, colon, rule = problem.removeprefix(f"{source}: ").partition(": ")
+        key = next((key for key in replaced if re.fullmatch(rf"{re.escape(key)}(\.\d+(\.name|\.platform)?)?", location)), None)
+        raise type(error)(problem if key is None or not colon else f"{FLAGS[key]}: {rule}") from error
     share_folder()
     lists = {
         option: value if isinstance(value, list | tuple) else [value] for option, value in options.items() if value is not None
     }
     return replace(plan, options={option: tuple(map(str, values)) for option, values in lists.items()})
-
-
-def _by_flag(problem: str, path: Path, keys: Iterable[str]) -> str:
-    """Return a problem of the file; of a value that a flag has replaced, by the flag."""
-    location, colon, rule = problem.removeprefix(f"{path}: ").partition(": ")
-    key = next((key for key in keys if re.fullmatch(rf"{re.escape(key)}(\.\d+(\.name|\.platform)?)?", location)), None)
-    return problem if key is None or not colon else f"{FLAGS[key]}: {rule}"
 
 
 def check_something_runs(plan: Plan) -> None:
@@ -154,7 +141,7 @@ def check_something_runs(plan: Plan) -> None:
         MissingPackageError: a framework or package is missing or of another version.
         UnsupportedError: the adapters cannot serve it.
     """
-    from tuneoff.capabilities import framework_status
+    from tuneoff.base.capabilities import framework_status
     from tuneoff.errors import MissingPackageError, UnsupportedError
     from tuneoff.registry import adapter_class
 

@@ -49,26 +49,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _lines(verification: Verification) -> Iterator[str]:
     """Yield each problem, what else a reader must know, and last the answer."""
-    yield from _problem_lines(verification)
-    yield from _notes(verification)
-    checked = _checked(verification)
-    executions = f" ({counted(checked['executions'], 'execution')})" if checked["executions"] != checked["runs"] else ""
-    what = (
-        f"{counted(checked['runs'], 'run')}{executions}, {counted(checked['trials'], 'trial')}, "
-        f"{counted(checked['events'], 'event')}, {counted(checked['samples'], 'sample')}, {counted(checked['values'], 'value')}"
-    )
-    where = verification.results.resolve()
-    if verification.is_verified and not checked["executions"]:
-        yield f"NOT KNOWN: no run has a record; {where}"
-    elif verification.is_verified:
-        yield f"VERIFIED: {what}; integers are equal, decimal numbers to {_tolerance():g}; {where}"
-    else:
-        defects = Counter(problem.where for problem in verification.problems)
-        count = counted(verification.problem_count, "problem")
-        yield f"NOT VERIFIED: {count} in {counted(len(defects), 'place')}; checked: {what}; {where}"
-
-
-def _problem_lines(verification: Verification) -> Iterator[str]:
     written: Counter[str] = Counter()
     left_out: Counter[str] = Counter({outcome.where: outcome.left_out for outcome in verification.outcomes if outcome.left_out})
     for problem in verification.problems:
@@ -81,6 +61,22 @@ def _problem_lines(verification: Verification) -> Iterator[str]:
             left_out[problem.where] += 1
     for where, count in left_out.items():
         yield f"{where}: and {counted(count, 'further problem')}; --json shows more"
+    yield from _notes(verification)
+    checked = _checked(verification)
+    executions = f" ({counted(checked['executions'], 'execution')})" if checked["executions"] != checked["runs"] else ""
+    what = (
+        f"{counted(checked['runs'], 'run')}{executions}, {counted(checked['trials'], 'trial')}, "
+        f"{counted(checked['events'], 'event')}, {counted(checked['samples'], 'sample')}, {counted(checked['values'], 'value')}"
+    )
+    folder = verification.results.resolve()
+    if verification.is_verified and not checked["executions"]:
+        yield f"NOT KNOWN: no run has a record; {folder}"
+    elif verification.is_verified:
+        yield f"VERIFIED: {what}; integers are equal, decimal numbers to {_tolerance():g}; {folder}"
+    else:
+        defects = Counter(problem.where for problem in verification.problems)
+        problems = counted(verification.problem_count, "problem")
+        yield f"NOT VERIFIED: {problems} in {counted(len(defects), 'place')}; checked: {what}; {folder}"
 
 
 def _notes(verification: Verification) -> Iterator[str]:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import math
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tuneoff.base.output import note, plain_line, write, write_json
+from tuneoff.base.format import counted
+from tuneoff.base.json_values import plain
+from tuneoff.base.output import filled_columns, note, plain_line, printable, write, write_json
 from tuneoff.cli.command import whole_number
 from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.errors import ExperimentError
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.plan import Plan
+    from tuneoff.judge.results import Results
+    from tuneoff.run.run_ends import RunEnd
 
 NAME = "watch"
 HELP = (
@@ -74,7 +83,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _look(results: Path, look: str, *, as_json: bool) -> None:
-    from tuneoff.cli import status
+    from tuneoff.cli.matrix import table, to_json
+    from tuneoff.judge.results import read_results
+    from tuneoff.measure.stored import read_run
     from tuneoff.tell.live import sentences
     from tuneoff.tell.live.watcher import Watcher
 
@@ -84,11 +95,19 @@ def _look(results: Path, look: str, *, as_json: bool) -> None:
             write_json(sentences.to_json(state))
         else:
             write("\n".join(plain_line(line) for line in sentences.lines(state)))
-    elif as_json:
-        write_json(status.status_json(results, with_declared=look == "declared"))
+        return
+    contents = read_results(results)
+    if as_json:
+        values = to_json(contents, contents.ends)
+        folders = {end.run_id: end.folder for end in contents.ends}
+        for run in values["runs"] if look == "declared" else ():
+            folder = folders[run["run_id"]]
+            run["declared"] = plain(read_run(folder).declared) if folder is not None else []
+        write_json(values)
+    elif look == "runs":
+        write(_runs_text(contents))
     else:
-        texts = {"runs": status.runs_text, "declared": status.declared_text, "tables": status.figures_text}
-        write(texts[look](results))
+        write(f"{_declared_text(contents) if look == 'declared' else table(contents)}\n{results.resolve()}")
 
 
 def _serve(results: Path, address: str, port: int) -> int:
@@ -96,21 +115,98 @@ def _serve(results: Path, address: str, port: int) -> int:
     from tuneoff.tell.live.site import Site, rendered
     from tuneoff.tell.live.watcher import Watcher
 
-    site = Site(Watcher(results.absolute()), rendered)
-    with _signals_wait() as ends, serving(site, address, port) as server:
-        if server.access.token is not None:
-            note("tuneoff: the token gives read access and is sent unencrypted, so prefer 127.0.0.1 and an SSH tunnel")
-        write(server.url)
-        signal.sigwait(ends)
-    return 0
-
-
-@contextmanager
-def _signals_wait() -> Iterator[list[signal.Signals]]:
-    """Yield the signals that end the command, held back for `sigwait`: no handler runs in the middle of anything."""
+    # the signals that end the command are held back for `sigwait`: no handler runs in the middle of anything
     ends = [number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
-        yield ends
+        with serving(Site(Watcher(results.absolute()), rendered), address, port) as server:
+            if server.access.token is not None:
+                note("tuneoff: the token gives read access and is sent unencrypted, so prefer 127.0.0.1 and an SSH tunnel")
+            write(server.url)
+            signal.sigwait(ends)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return 0
+
+
+def _declared_text(contents: Results) -> str:
+    """Return what was declared next to what the runs show."""
+    from tuneoff.cli.matrix import names
+    from tuneoff.measure.stored import read_run
+    from tuneoff.tell.report.declared import HEADER, declared_rows, mismatches
+
+    named = names(contents.plan, contents.ends)
+    runs = [(named[end.run_id], read_run(end.folder)) for end in contents.ends if end.folder is not None]
+    rows = list(declared_rows(runs))
+    if not rows:
+        return "no run has a record of declared variables\n"
+    lines = mismatches(runs)
+    summary = f"{len(lines)} {'mismatch' if len(lines) == 1 else 'mismatches'}:" if lines else "no mismatch"
+    table = filled_columns(HEADER, rows, optional=("runs",))
+    return "\n".join([table, "", summary, *(f"  {line}" for line in lines), ""])
+
+
+def _runs_text(contents: Results) -> str:
+    """Return each planned run with its status and why it is not done, each framework's figures so far, and how to go on."""
+    from tuneoff.experiment.names import strategy_text, variant_text
+    from tuneoff.record.flag_meanings import marked
+    from tuneoff.tell.live.sentences import now
+    from tuneoff.tell.live.state import Activity
+    from tuneoff.tell.live.watcher import Watcher
+
+    plan, ends, results = contents.plan, contents.ends, contents.folder
+    labels = plan.label_texts
+    specs = {run.run_id: run.spec for run in plan.counted}
+    rows = []
+    for end in ends:
+        spec = specs[end.run_id]
+        rows.append(
+            (
+                end.run_id,
+                labels[end.label],
+                strategy_text(spec.experiment),
+                variant_text(spec.experiment.variant),
+                str(spec.seed),
+                end.status,
+                ", ".join(marked(end.flags)),
+            )
+        )
+    header = ("run", "adapter", "sampler", "variant", "seed", "status", "flags")
+    table = filled_columns(header, rows, optional=("variant", "flags"))
+    counts = Counter(end.status for end in ends)
+    summary = f"{counts['done']} of {counted(len(ends), 'run')} done" + "".join(
+        f", {count} {status}" for status, count in counts.items() if status != "done"
+    )
+    state = Watcher(results, plan).look()
+    lines = now(state) if state.activity is not Activity.FINISHED else ()  # what goes on in the folder, or how to go on
+    activity = "".join(f"{plain_line(line)}\n" for line in lines)
+    return f"{table}{_reasons(plan, ends)}\n\n{_by_framework(contents)}\n\n{activity}{summary}; {results.resolve()}"
+
+
+def _by_framework(results: Results) -> str:
+    """Return for each framework and sampler how many runs are done, the median job time of all, and the best value of all."""
+    from tuneoff.base.format import number, score
+    from tuneoff.experiment.names import strategy_text, variant_text
+    from tuneoff.judge.groups import grouped, job_time_and_best
+
+    rows = []
+    for group in grouped(results):
+        experiment = group.spec.experiment
+        time, best = job_time_and_best(group.runs)
+        median = "" if time is None else "failed" if math.isinf(time) else number(time)
+        names = (group.label, strategy_text(experiment), variant_text(experiment.variant))
+        rows.append((*names, f"{len(group.done)}/{len(group.runs)}", median, "" if best is None else score(best)))
+    header = ("adapter", "sampler", "variant", "done", "job time, s", "best value")
+    return filled_columns(header, rows, optional=("variant",))
+
+
+def _reasons(plan: Plan, ends: Sequence[RunEnd]) -> str:
+    """Return why runs are not done, each reason once."""
+    from tuneoff.cli.matrix import names, reason
+    from tuneoff.tell.report.declared import together
+
+    named, runs_by_reason = names(plan, ends), dict[str, list[str]]()
+    for end in ends:
+        if reason(end):
+            runs_by_reason.setdefault(f"{end.status}: {reason(end)}", []).append(named[end.run_id])
+    return "".join(f"\n{printable(f'{together(runs)}: {why}')}" for why, runs in runs_by_reason.items())

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from tuneoff import registry
+from tuneoff.base.capabilities import Capabilities, Support
 from tuneoff.base.identity import canonical_json, configuration_digest, own_copy
 from tuneoff.base.space import MAX_LISTED, SearchSpace
 from tuneoff.base.targets import unknown_name
 from tuneoff.base.tracebacks import text_of
-from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
 from tuneoff.experiment import spec
 from tuneoff.experiment.load import MatrixFile, Variant
@@ -52,7 +52,11 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         pruner = check_pruner(file.pruner, epochs, pruners)
     with at("configurations"):
         listed = _configurations(file, space)
-        fixed = _required(listed) if sampler.name == "fixed" else ()
+        if sampler.name == "fixed" and not listed:
+            raise ExperimentError(
+                "`sampler: fixed` needs a list of configurations, but got none; give them, or {sample: 20, seed: 0}"
+            )
+        fixed = listed if sampler.name == "fixed" else ()
     with at("stops"):
         stops = _stops(file, space, listed, epochs) if pruner.name == "scripted" else {}
     with at("sampler"):
@@ -176,14 +180,6 @@ def _configurations(file: ExperimentFile, space: SearchSpace) -> Configurations:
         seen[digest] = index
         completed.append(configuration)
     return tuple(completed)
-
-
-def _required(listed: Configurations) -> Configurations:
-    if not listed:
-        raise ExperimentError(
-            "`sampler: fixed` needs a list of configurations, but got none; give them, or {sample: 20, seed: 0}"
-        )
-    return listed
 
 
 def _stops(file: ExperimentFile, space: SearchSpace, listed: Configurations, epochs: int) -> dict[str, int]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tuneoff import registry
+from tuneoff.base.capabilities import LOCAL, Offer, Support
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.targets import unknown_name
-from tuneoff.capabilities import LOCAL, Offer, Support
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.skip_check import NO_PRUNER, SkipCheck

@@ -64,10 +64,29 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
             for key, value in overrides.items():
                 put(content, key, value)
         variants = tuple(_check(values, variant, content) for values, variant in expand(content))
-        if not overrides:  # an override may leave a list unused
-            _check_used(variants)
-        first = variants[0].file
-        _check_size(variants)
+        first, files = variants[0].file, [variant.file for variant in variants]
+        if not overrides:  # an override may leave a list unused that no variant reads
+            scripted = any(file.pruner.name == "scripted" for file in files)
+            if any(file.stops for file in files) and not scripted:
+                raise ExperimentError(f"stops: only `pruner: scripted` reads them, but the pruner is {first.pruner.name!r}")
+            by_index = any(stop.index is not None for file in files for stop in file.stops or [])
+            is_read = by_index or any(file.sampler.name == "fixed" for file in files)
+            if any(file.configurations for file in files) and not is_read:
+                raise ExperimentError(
+                    f"configurations: only `sampler: fixed` reads them, but the sampler is {first.sampler.name!r}"
+                )
+        each = len(first.adapters) * len(first.seed_list)  # more take longer to plan than anyone waits
+        if len(files) * each > MAX_RUNS:
+            raise ExperimentError(
+                f"a matrix may have at most {MAX_RUNS} runs, but variants x adapters x seeds are {len(files) * each}; "
+                "shorten a list, or split the file"
+            )
+        listed = each * sum(file.listed for file in files)  # `fixed` runs carry their list, each its own
+        if listed > MAX_LISTED:
+            raise ExperimentError(
+                f"configurations: all runs together may list at most {MAX_LISTED}, but they list {listed}; "
+                "ask for fewer configurations, or for fewer runs"
+            )
         accounting = resolve(first.carbon, first.prices)
     except ExperimentError as error:
         raise ExperimentError(f"{path}: {' '.join(str(error).split())}") from error  # keys and values may break lines
@@ -91,33 +110,3 @@ def _check(values: Mapping[str, Any], variant: Mapping[str, Any], content: Mappi
     except Refused as error:
         raise ExperimentError(refusal(error)) from error
     return Variant(values=values, file=file, task_digest=task_digest(content, values.get(TASK)))
-
-
-def _check_size(variants: tuple[Variant, ...]) -> None:
-    """Refuse a matrix that takes longer to plan than anyone waits; `fixed` runs carry their list, each its own."""
-    each = len(variants[0].file.adapters) * len(variants[0].file.seed_list)
-    if len(variants) * each > MAX_RUNS:
-        raise ExperimentError(
-            f"a matrix may have at most {MAX_RUNS} runs, but variants x adapters x seeds are {len(variants) * each}; "
-            "shorten a list, or split the file"
-        )
-    listed = each * sum(variant.file.listed for variant in variants)
-    if listed > MAX_LISTED:
-        raise ExperimentError(
-            f"configurations: all runs together may list at most {MAX_LISTED}, but they list {listed}; "
-            "ask for fewer configurations, or for fewer runs"
-        )
-
-
-def _check_used(variants: tuple[Variant, ...]) -> None:
-    """Refuse lists that no variant would read."""
-    files = [variant.file for variant in variants]
-    scripted = any(file.pruner.name == "scripted" for file in files)
-    if any(file.stops for file in files) and not scripted:
-        raise ExperimentError(f"stops: only `pruner: scripted` reads them, but the pruner is {files[0].pruner.name!r}")
-    if any(file.configurations for file in files):
-        by_index = any(stop.index is not None for file in files for stop in file.stops or [])
-        if not by_index and not any(file.sampler.name == "fixed" for file in files):
-            raise ExperimentError(
-                f"configurations: only `sampler: fixed` reads them, but the sampler is {files[0].sampler.name!r}"
-            )

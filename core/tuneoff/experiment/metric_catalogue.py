@@ -244,7 +244,7 @@ _ROWS = (
     *family(
         "overhead.",
         "count",
-        ("reports", "mean number of reports of a used trial: of every epoch, or as the framework is told"),
+        ("reports", "mean number of reports of a used trial: of every epoch, or those that the framework gets"),
         scale="difference",
     ),
     *family("stage.", "ms", ("NAME", "mean of the framework's own timed work: ask, tell, stop, ...")),

@@ -130,13 +130,13 @@ class Plan:
     @property
     def totals(self) -> Totals:
         """The total budget."""
-        counted = [run.spec for run in self.to_run if not run.spec.warm_up]
+        budgets = [run.spec.experiment.budget for run in self.to_run if not run.spec.warm_up]
         return Totals(
-            runs=len(counted),
+            runs=len(budgets),
             skipped=sum(run.skip_reason is not None for run in self.runs),
             warm_ups=sum(run.spec.warm_up for run in self.to_run),
-            trials=sum(spec.experiment.budget.trials for spec in counted),
-            epochs=sum(epochs_at_most(spec) for spec in counted),
+            trials=sum(item.trials for item in budgets),
+            epochs=sum(min(filter(None, (item.trials * item.epochs_per_trial, item.epochs_total))) for item in budgets),
             seconds_at_most=sum(seconds_at_most(run.spec) for run in self.to_run),
         )
 
@@ -248,13 +248,6 @@ def make_plan(file: MatrixFile) -> Plan:
         power=file.power,
         accounting=file.accounting,
     )
-
-
-def epochs_at_most(spec: RunSpec) -> int:
-    """Return the most epochs that the budget of a run allows."""
-    budget = spec.experiment.budget
-    epochs = budget.trials * budget.epochs_per_trial
-    return epochs if budget.epochs_total is None else min(epochs, budget.epochs_total)
 
 
 def seconds_at_most(spec: RunSpec) -> float:

@@ -212,7 +212,7 @@ class AnchorsPart(FilePart, frozen=True, kw_only=True):
     """What regret is normalised by, both of the objective's metric on *validation*: 1 is random search, 0 the best known."""
 
     random_search: Annotated[float, Meta(description="Median over seeds of what random search selects with the full budget.")]
-    best_known: Annotated[float, Meta(description="The best value that anybody knows.")]
+    best_known: Annotated[float, Meta(description="The best known value.")]
     source: Annotated[str, Meta(min_length=1, max_length=300), Meta(description="Where both are from.")]
 
     def __post_init__(self) -> None:
@@ -280,9 +280,7 @@ class ExperimentFile(FilePart, frozen=True, kw_only=True):
     platform: Name | None = None
     reports: Annotated[
         Literal["needed", "every_epoch"],
-        Meta(
-            description="Of which epochs a framework is told: as its documents have it (with a pruner every one), or every one."
-        ),
+        Meta(description="Epochs reported to a framework: as its documents have it (with a pruner every one), or every one."),
     ] = "needed"
     warm_up: Annotated[bool, Meta(description="One discarded run per adapter before the first counted one.")] = True
     power: PowerSettings = PowerSettings()

@@ -25,7 +25,7 @@ def read_seeds(text: str) -> list[int]:
         first = int(match["first"] or 0)
         last = int(match["count"]) - 1 if match["count"] is not None else int(match["last"] or first)
         if last < first:
-            rule = "count must be at least 1" if match["count"] is not None else "a range must not fall"
+            rule = "count must be at least 1" if match["count"] is not None else "a range must ascend"
             raise ValueError(f"{rule}, but got {part!r}")
         if last > MOST_SEED:
             raise ValueError(f"must be at most {MOST_SEED}, but got {part!r}")

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Iterator
 
 from tuneoff import registry
+from tuneoff.base.capabilities import NO_LIMITER, Capabilities, Offer, Support, framework_status, offered
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
 from tuneoff.base.tracebacks import text_of
-from tuneoff.capabilities import NO_LIMITER, Capabilities, Offer, Support, framework_status, offered
 from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.strategies import release_refusal

@@ -13,11 +13,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from tuneoff.base.capabilities import LOCAL, Reports
 from tuneoff.base.identity import canonical_json, derive_seed, digest
 from tuneoff.base.json_values import field_values
 from tuneoff.base.reading import Written, read
 from tuneoff.base.space import SearchSpace
-from tuneoff.capabilities import LOCAL, Reports
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Mode
 
@@ -60,12 +60,6 @@ class Objective:
     def is_better(self, value: float, than: float | None) -> bool:
         """Tell whether `value` is strictly better than `than` (None: nothing yet)."""
         return than is None or (value > than if self.mode == "max" else value < than)
-
-    def reaches(self, value: float) -> bool:
-        """Tell whether `value` meets the threshold; False without one."""
-        if self.threshold is None:
-            return False
-        return value >= self.threshold if self.mode == "max" else value <= self.threshold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

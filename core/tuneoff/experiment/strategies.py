@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.capabilities import Capabilities, Option
 from tuneoff.base.commands import install_command
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.packages import installed_version, release
 from tuneoff.base.space import Categorical, Float, SearchSpace, Stepped
 from tuneoff.base.targets import unknown_name, unknown_option
-from tuneoff.capabilities import Capabilities, Option
 from tuneoff.errors import ExperimentError, UnknownNameError
 
 if TYPE_CHECKING:

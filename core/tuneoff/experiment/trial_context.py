@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Mapping
@@ -10,13 +9,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.identity import configuration_digest, derive_seed
+from tuneoff.base.identity import derive_seed
 from tuneoff.base.layout import TRIAL_CONTEXT
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.workload import Mode, TrialSeeds, Workload, new_workload
 
 if TYPE_CHECKING:
-    from tuneoff.capabilities import Reports
+    from tuneoff.base.capabilities import Reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +70,9 @@ class TrialContext:
         data["limits"] = tuple(SlotLimits(**limits) for limits in slots)
         return cls(**data)
 
-    def seeds(self, configuration: Mapping[str, Any]) -> TrialSeeds:
-        """Return the seeds of a configuration: equal in every framework, order and attempt."""
-        return TrialSeeds(
-            split=_split_seed(self.seed),
-            trial=derive_seed("trial", self.seed, configuration_digest(configuration)),
-        )
+    def seeds(self, digest: str) -> TrialSeeds:
+        """Return the seeds of a configuration by its digest: equal in every framework, order and attempt."""
+        return TrialSeeds(split=derive_seed("split", self.seed), trial=derive_seed("trial", self.seed, digest))
 
     def make_workload(self) -> Workload:
         """Return a new instance of the workload, with options of its own.
@@ -87,8 +83,3 @@ class TrialContext:
         workload = new_workload(self.workload, self.workload_options)
         workload.objective, workload.planned_epochs = self.metric, self.epochs
         return workload
-
-
-@functools.cache
-def _split_seed(seed: int) -> int:
-    return derive_seed("split", seed)

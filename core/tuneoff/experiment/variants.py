@@ -53,8 +53,25 @@ def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, A
     Raises:
         ExperimentError: an axis is not a list of different values, or two axes set the same key.
     """
-    axes = _task_axes(content.get(TASKS)) + _matrix_axes(content.get("matrix")) + _zip_axes(content.get("zip"))
-    _check_keys(axes)
+    axes, matrix = _task_axes(content.get(TASKS)), content.get("matrix")
+    if matrix is not None:
+        if not isinstance(matrix, Mapping) or not matrix:
+            raise ExperimentError(f"matrix: must be a mapping of dotted keys to lists, but got {matrix!r}")
+        for key, values in matrix.items():
+            axes.append(Axis(steps=tuple({key: value} for value in _values(f"matrix.{key}", values, distinct=True))))
+    axes += _zip_axes(content.get("zip"))
+    keys: list[tuple[Axis, str]] = []
+    for axis in axes:
+        for key in axis.keys:
+            head = key.partition(".")[0]
+            if head in _OWN_AXES:
+                raise ExperimentError(f"matrix: {key!r} may not be varied: `{head}:` is a list that multiplies already; use that")
+            if head in _NO_AXES or not all(key.split(".")):
+                raise ExperimentError(f"matrix: {key!r} may not be varied; give a dotted key of one run, e.g. budget.trials")
+            for other_axis, other in keys:
+                if _overlap(key, other) and not (other_axis is axis and axis.names):  # within a task: checked where it is read
+                    raise ExperimentError(f"matrix: a key may be set by one axis only, but got {other!r} and {key!r}; remove one")
+            keys.append((axis, key))
     count = math.prod(len(axis.steps) for axis in axes)
     if count > MAX_VARIANTS:
         raise ExperimentError(f"matrix: at most {MAX_VARIANTS} variants may be asked for, but got {count}; shorten a list")
@@ -155,17 +172,6 @@ def _task_axes(tasks: Any) -> list[Axis]:
     return [Axis(steps=tuple(dict(task) for task in tasks.values()), names=tuple(tasks))]
 
 
-def _matrix_axes(matrix: Any) -> list[Axis]:
-    if matrix is None:
-        return []
-    if not isinstance(matrix, Mapping) or not matrix:
-        raise ExperimentError(f"matrix: must be a mapping of dotted keys to lists, but got {matrix!r}")
-    return [
-        Axis(steps=tuple({key: value} for value in _values(f"matrix.{key}", values, distinct=True)))
-        for key, values in matrix.items()
-    ]
-
-
 def _zip_axes(groups: Any) -> list[Axis]:
     if groups is None:
         return []
@@ -204,21 +210,6 @@ def _check_distinct(where: str, values: list[Any]) -> None:
         if text in seen:
             raise ExperimentError(f"{where}: values must differ, but {value!r} is given twice; remove one")
         seen.add(text)
-
-
-def _check_keys(axes: list[Axis]) -> None:
-    seen: list[tuple[Axis, str]] = []
-    for axis in axes:
-        for key in axis.keys:
-            head = key.partition(".")[0]
-            if head in _OWN_AXES:
-                raise ExperimentError(f"matrix: {key!r} may not be varied: `{head}:` is a list that multiplies already; use that")
-            if head in _NO_AXES or not all(key.split(".")):
-                raise ExperimentError(f"matrix: {key!r} may not be varied; give a dotted key of one run, e.g. budget.trials")
-            for other_axis, other in seen:
-                if _overlap(key, other) and not (other_axis is axis and axis.names):  # within a task: checked where it is read
-                    raise ExperimentError(f"matrix: a key may be set by one axis only, but got {other!r} and {key!r}; remove one")
-            seen.append((axis, key))
 
 
 def _overlap(first: str, other: str) -> bool:

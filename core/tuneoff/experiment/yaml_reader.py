@@ -128,10 +128,6 @@ def read_yaml(path: Path, what: str = "an experiment", needs: str = "`workload`,
         if isinstance(error, FileNotFoundError) and other.is_file():
             way_out = f"did you mean {other.name!r}?"
         raise ExperimentError(f"{path}: the file cannot be read: {reason_of(error)}; {way_out}") from error
-    return _parse(text, path, needs)
-
-
-def _parse(text: str, path: Path, needs: str) -> dict[str, Any]:
     try:
         data = yaml.load(text, _Loader)
         _check_values(data)

@@ -5,6 +5,7 @@ Rented are prices per hour of the slots and of what the framework needs besides,
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_text
@@ -12,7 +13,7 @@ from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
 from tuneoff.measure.spans import NO_END, PARTS, jct_ns, part_reasons, partition
-from tuneoff.measure.waste import POLICIES, Policy, no_goal, wasted_segments
+from tuneoff.measure.waste import POLICIES, no_goal, wasted_segments
 from tuneoff.record.metric_value import MetricValue, metric_value, missing
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence
@@ -162,26 +163,22 @@ def waste_cost_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccoun
     if prices.premises == "own":
         return {f"waste.{policy}.cost": _missing(NO_SLOT_PRICE) for policy in POLICIES}
     rented = rent(run, evidence.accounting, prices)
-    return {f"waste.{policy}.cost": _wasted(run, policy, rented, prices) for policy in POLICIES}
-
-
-def _wasted(run: RunRecord, policy: Policy, rented: Rent, prices: Prices) -> MetricValue:
-    reason = no_goal(run) if policy == "post_goal" else None
-    if reason is not None:
-        return _missing(reason)
-    if rented.slot.usd is None:  # nothing wasted at an unknown price is unknown too, not free
-        return _missing(rented.slot.reason)
-    total = 0.0
-    by_slot: dict[int, int] = {}
-    for attempt, (start, end) in wasted_segments(run, policy):
-        if attempt.slot is not None:
-            by_slot[attempt.slot] = by_slot.get(attempt.slot, 0) + end - start
-    for slot, wasted_ns in by_slot.items():
-        price = rented.of_slot(slot)
-        if price.usd is None:
-            return _missing(price.reason)
-        total += price.usd * wasted_ns / NANOSECONDS_PER_HOUR
-    return metric_value(total, "USD", kind="declared", source=_source(prices, rented.slot.note))
+    values = {}
+    for policy in POLICIES:
+        reason = no_goal(run) if policy == "post_goal" else None
+        by_slot: Counter[int] = Counter()
+        for attempt, (start, end) in wasted_segments(run, policy) if reason is None else ():
+            if attempt.slot is not None:
+                by_slot[attempt.slot] += end - start
+        needed = [rented.of_slot(slot) for slot in by_slot]
+        lacking = (price.reason for price in (rented.slot, *needed) if price.usd is None)  # unknown too where nothing is wasted
+        total = sum(
+            (price.usd or 0.0) * wasted_ns / NANOSECONDS_PER_HOUR
+            for price, wasted_ns in zip(needed, by_slot.values(), strict=True)
+        )
+        source = _source(prices, rented.slot.note)
+        values[f"waste.{policy}.cost"] = _declared(total, reason or next(lacking, ""), source)
+    return values
 
 
 def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, MetricValue]:

@@ -11,13 +11,12 @@ from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.strategies import LISTED
-from tuneoff.measure.presence import Presence, most_present, presence_of
+from tuneoff.measure.presence import START_GRAIN_NS, Presence, presence_of
 from tuneoff.measure.slots import greatest_overlap, trial_window
-from tuneoff.measure.spans import started_attempts
-from tuneoff.measure.use import MEGABYTE, TreePeaks, busy_cpu, process_keys, trial_tree_peaks, usages_of
+from tuneoff.measure.spans import most_at_once, started_attempts
+from tuneoff.measure.use import MEGABYTE, busy_cpu
 from tuneoff.record.endings import FOREIGN, NOT_STOPPED
 from tuneoff.record.run_record import DeclaredVariable, FlagRecord, RunRecord, TrialRecord
-from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence
 
 TOLERANCE = 0.05  # of the threads: clocks are read a little before and after the work
 GRAIN_NS = 50_000_000  # CPU time of loading a library may lie beside the busy time of a short trial
@@ -45,14 +44,17 @@ ELSEWHERE = "the data of another host were not looked at"
 Comparison = tuple[Any, Any, bool | None, str]  # what was declared and observed, whether they agree, how that is known
 
 
-def declared_variables(run: RunRecord, evidence: Evidence, presence: Presence) -> tuple[DeclaredVariable, ...]:
-    """Return the variables of `TABLE_1`, from the record and its samples alone."""
+def with_declared(run: RunRecord, presence: Presence | None = None) -> RunRecord:
+    """Return the same record with the variables of `TABLE_1`, and the flag `declared_mismatch` where one of them differs.
+
+    From the record with its metrics alone. `presence`: the run's `presence_of`, where the caller has it already.
+    """
     spec, limits = run.run_spec(), run.environment.get("limits") or {}
     comparisons = (
-        _workers(run, spec, presence),
+        _workers(run, spec, presence or presence_of(run)),
         _accelerator(run, spec),
         _cpus(run, spec, limits),
-        _memory(run, spec, evidence, limits),
+        _memory(run, spec, limits),
         _accelerator_memory(run),
         *_data(run, spec),
         _code(run),
@@ -62,18 +64,10 @@ def declared_variables(run: RunRecord, evidence: Evidence, presence: Presence) -
         _goal(run, spec),
         *_space(run, spec),
     )
-    return tuple(
+    variables = tuple(
         DeclaredVariable(symbol=symbol, name=name, declared=declared, found=observed, unit=unit, agrees=agrees, how=how)
         for (symbol, (name, unit)), (declared, observed, agrees, how) in zip(TABLE_1.items(), comparisons, strict=True)
     )
-
-
-def with_declared(run: RunRecord, evidence: Evidence = NO_EVIDENCE, presence: Presence | None = None) -> RunRecord:
-    """Return the same record with its declared variables, and the flag `declared_mismatch` where one of them differs.
-
-    `presence`: the run's `presence_of`, where the caller has it already.
-    """
-    variables = declared_variables(run, evidence, presence or presence_of(run))
     differing = [variable for variable in variables if variable.agrees is False]
     if not differing:
         return replace(run, declared=variables)
@@ -86,7 +80,10 @@ def _workers(run: RunRecord, spec: RunSpec, presence: Presence) -> Comparison:
     declared = spec.experiment.workers.count
     attempts = [attempt for _, attempt in started_attempts(run)]
     slots = {attempt.slot for attempt in attempts if attempt.slot is not None}
-    overlap, present = greatest_overlap(presence.slots), most_present(presence.processes)
+    overlap = greatest_overlap(presence.slots)
+    present = most_at_once(
+        (min(process.start_ns + START_GRAIN_NS, process.end_ns), process.end_ns) for process in presence.processes
+    )
     trials = sum(trial.used_ticket for trial in run.trials)
     observed = {
         "slots": len(slots),
@@ -96,7 +93,7 @@ def _workers(run: RunRecord, spec: RunSpec, presence: Presence) -> Comparison:
     }
     span = trial_window(run)
     agrees: bool | None = True
-    how = "slots used, greatest overlap of trials, most processes present at once, distinct processes that trained"
+    how = "slots used, maximum overlap of trials, maximum of processes present at once, distinct processes that trained"
     if not attempts:
         agrees, how = None, NO_TRIAL
     elif max(overlap, len(slots)) > declared or any(not 0 <= slot < declared for slot in slots):
@@ -114,9 +111,9 @@ def _accelerator(run: RunRecord, spec: RunSpec) -> Comparison:
     devices = sorted({attempt.device for _, attempt in started_attempts(run) if attempt.device is not None})
     kinds = sorted({_kind(device) for device in devices})
     agrees: bool | None = None
-    how = "the device that each trial said it trained on"
+    how = "the device that each trial reported"
     if not devices:
-        how = "no trial came to say its device"
+        how = "no trial reported its device"
     elif declared != "auto":
         agrees = kinds == [declared]
         how = how if agrees else f"trials trained on {', '.join(devices)}, but {declared} was declared"
@@ -152,7 +149,14 @@ def _cpus(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> Compariso
             how = f"declared, not enforced; {how}"
         most = threads[-1] if threads else workers.threads
         most_cpus = min(workers.threads, workers.cpus)  # below 1 the one thread may not have a whole processor
-        excess = max(_excess(most_cpus, *use) for use in (*used, (cpu, busy)))
+        excess = max(  # CPU seconds per busy second, where they are more than so many processors can give
+            (
+                cpu_ns / busy_ns
+                for cpu_ns, busy_ns in (*used, (cpu, busy))
+                if busy_ns and cpu_ns - most_cpus * busy_ns > max(TOLERANCE * most_cpus * busy_ns, GRAIN_NS)
+            ),
+            default=0.0,
+        )
         if most > workers.threads:
             agrees, how = False, f"{most} threads, but {workers.threads} are declared by workers.cpus={workers.cpus:g}"
         elif excess > 0:
@@ -162,35 +166,29 @@ def _cpus(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> Compariso
         elif quota is not None and quota < workers.cpus * (1 - TOLERANCE):
             agrees, how = False, f"the quota in force was {quota:g} processors, but {workers.cpus:g} were declared"
         elif not used:
-            agrees, how = None, "no trial said how much CPU time it used"
+            agrees, how = None, "no trial reported its CPU time"
         elif most > workers.cpus and str(limits.get("cpus")).startswith("none"):  # below 1: threads alone do not keep to it
             agrees, how = None, f"no trial used more than {workers.cpus:g} processors, but no limit was in force"
     return workers.cpus, observed, agrees, how
 
 
-def _excess(cpus: float, cpu_ns: int, busy_ns: int) -> float:
-    """Return the CPU seconds per busy second where they are more than so many processors can give, else 0."""
-    more = cpu_ns - cpus * busy_ns
-    return cpu_ns / busy_ns if busy_ns and more > max(TOLERANCE * cpus * busy_ns, GRAIN_NS) else 0.0
-
-
-def _memory(run: RunRecord, spec: RunSpec, evidence: Evidence, limits: Mapping[str, Any]) -> Comparison:
+def _memory(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> Comparison:
     """Of a trial's process with all that it started. PSS decides: RSS counts pages that processes share in each of them."""
     declared = spec.experiment.workers.memory_mb
     read = [attempt.peak_rss_bytes for _, attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
-    rss, pss = max(read, default=0) / MEGABYTE or None, _peak_pss(run, evidence)
+    rss = max(read, default=0) / MEGABYTE or None
+    metrics = [run.metrics.get(f"memory.{name}") for name in ("peak_pss", "trial_tree_peak_rss", "trial_tree_peak_pss")]
+    pss, tree_rss, tree_pss = (metric.value if metric is not None else None for metric in metrics)
     limit = limits.get("memory")
-    tree = trial_tree_peaks(run, evidence.samples) if evidence.samples is not None else TreePeaks([], [])
-    of_trees = [max(seen) / MEGABYTE if seen else None for seen in (tree.rss_bytes, tree.pss_bytes)]
-    observed = {"limit": limit, "peak_rss_mb": _rounded(rss), "peak_pss_mb": _rounded(pss)}
-    observed |= dict(zip(("tree_peak_rss_mb", "tree_peak_pss_mb"), map(_rounded, of_trees), strict=True))
-    rss, pss = (max(filter(None, pair), default=None) for pair in zip((rss, pss), of_trees, strict=True))
+    peaks = {"peak_rss_mb": rss, "peak_pss_mb": pss, "tree_peak_rss_mb": tree_rss, "tree_peak_pss_mb": tree_pss}
+    observed = {"limit": limit} | {name: None if peak is None else round(peak, 1) for name, peak in peaks.items()}
+    rss, pss = (max(filter(None, pair), default=None) for pair in ((rss, tree_rss), (pss, tree_pss)))
     agrees: bool | None = None
     how = "limit in force, peak RSS and PSS of the trials' processes, and of their trees: with all that they started"
     if declared is None:
         how = f"no limit was declared; {how.partition(', ')[2]}"
     elif limit is None:
-        how = "the record does not say which limit was in force"
+        how = "the record does not state the limit in force"
     elif str(limit).startswith("none"):
         agrees, how = False, f"{declared:g} MB were declared, but no limit was in force: {limit}"
     elif pss is not None and pss > declared:
@@ -204,14 +202,6 @@ def _memory(run: RunRecord, spec: RunSpec, evidence: Evidence, limits: Mapping[s
     return declared, observed, agrees, how
 
 
-def _peak_pss(run: RunRecord, evidence: Evidence) -> float | None:
-    samples = evidence.samples
-    if samples is None:
-        return None
-    usages = usages_of(samples, process_keys(run, samples.header.host))
-    return max((usage.pss_bytes / MEGABYTE for usage in usages if usage.pss_bytes is not None), default=None)
-
-
 def _accelerator_memory(run: RunRecord) -> Comparison:
     devices = {attempt.device for _, attempt in started_attempts(run) if attempt.device is not None}
     memory_mb = {item.get("name"): item.get("memory_mb") for item in run.environment.get("accelerators") or ()}
@@ -220,7 +210,7 @@ def _accelerator_memory(run: RunRecord) -> Comparison:
     if not names:
         how = NO_ACCELERATOR
     elif None in observed.values():
-        how = "NVML did not say the accelerator's memory"
+        how = "NVML did not report the accelerator's memory"
     else:
         how = "NVML's total memory of the device that the trials trained on"
     return None, observed or None, None, how
@@ -228,10 +218,6 @@ def _accelerator_memory(run: RunRecord) -> Comparison:
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 1)
 
 
 def _data(run: RunRecord, spec: RunSpec) -> Iterator[Comparison]:
@@ -280,7 +266,7 @@ def _code(run: RunRecord) -> Comparison:
 
 def _algorithm(run: RunRecord) -> Comparison:
     text = (run.environment.get("workload") or {}).get("training_algorithm") or None
-    return text, text, None, "what the workload's class says of itself" if text else "the workload does not say"
+    return text, text, None, "as the workload's class declares it" if text else "the workload declares none"
 
 
 def _sampler(run: RunRecord, spec: RunSpec) -> Comparison:

@@ -5,10 +5,8 @@ With all its metrics; made here: what trials did against the budget.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import statistics
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,11 +23,10 @@ from tuneoff.measure.overhead import overhead_metrics, stop_metrics, storage_met
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
 from tuneoff.measure.slots import slot_metrics
 from tuneoff.measure.spans import busy_ns, span_metrics
-from tuneoff.measure.use import DISTURBED, disturbance_flags, disturbance_metrics, memory_metrics
+from tuneoff.measure.use import DISTURBED, SHARE, disturbance, memory_metrics
 from tuneoff.measure.waste import (
     LOWER_BOUND_FLAG,
-    as_lower_bounds,
-    lower_bound_flags,
+    lower_bound,
     pruning_metrics,
     waste_energy_metrics,
     waste_metrics,
@@ -40,7 +37,7 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.metric_value import MetricValue, metric_value, milliseconds, missing
 from tuneoff.record.run_context import noted_versions
-from tuneoff.record.run_record import FlagRecord, RunRecord, TrialRecord
+from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.samples.reader import (
     NO_EVIDENCE,
     Evidence,
@@ -70,26 +67,11 @@ def with_metrics(
     presence = presence or presence_of(run)
     account = account or energy_account(run, evidence, presence)
     of_metrics = (RESIDUAL_FLAG, LOWER_BOUND_FLAG, DISTURBED, CROWDED_FLAG, DOUBLED_FLAG)
-    flags = tuple(flag for flag in run.flags if flag.name not in of_metrics)
-    flags += (*disturbance_flags(run, evidence, account), *residual_flags(account))
-    flags += (*lower_bound_flags(run), *presence_flags(run, presence))
-    run = replace(run, flags=flags)
-    return replace(run, metrics=_compute(run, presence, evidence, account), charged=_charged(run))
-
-
-def _charged(run: RunRecord) -> Charged | None:
-    """Return who is charged with the run's end: of a failed deploy the infrastructure, where the framework is not known at fault.
-
-    So it is on a machine that was not in order.
-    """
-    failed = next((step.step for step in run.steps if step.error is not None), None)
-    if run.status != "failed" or run.charged != "framework" or failed != "deploy":
-        return run.charged
-    is_in_order = not any(flag.name in NOT_IN_ORDER for flag in run.flags)
-    return "framework" if is_in_order else "infrastructure"
-
-
-def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    others, disturbed = disturbance(run, evidence, account)
+    bound = lower_bound(run)
+    flags = [flag for flag in run.flags if flag.name not in of_metrics]
+    flags += (*disturbed, *residual_flags(account), *([bound] if bound else ()), *presence_flags(run, presence))
+    run = replace(run, flags=tuple(flags))
     values = {
         **span_metrics(run),
         **quality_metrics(run),
@@ -108,15 +90,29 @@ def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: En
         cost_metrics,
         waste_cost_metrics,
         memory_metrics,
-        disturbance_metrics,
     ):
         values.update(measured(run, evidence, account))
-    values.update(as_lower_bounds(run, values))
-    return values
+    values[SHARE] = others
+    for name, value in values.items() if bound else ():
+        if name.startswith("waste.") and value.value is not None:
+            values[name] = replace(value, kind="estimated", source=f"{value.source}; a lower bound (flag {LOWER_BOUND_FLAG})")
+    return replace(run, metrics=values, charged=_charged(run))
+
+
+def _charged(run: RunRecord) -> Charged | None:
+    """Return who is charged with the run's end: of a failed deploy the infrastructure, where the framework is not known at fault.
+
+    So it is on a machine that was not in order.
+    """
+    failed = next((step.step for step in run.steps if step.error is not None), None)
+    if run.status != "failed" or run.charged != "framework" or failed != "deploy":
+        return run.charged
+    is_in_order = not any(flag.name in NOT_IN_ORDER for flag in run.flags)
+    return "framework" if is_in_order else "infrastructure"
 
 
 def budget_metrics(run: RunRecord) -> dict[str, MetricValue]:
-    """Return counts of trials and epochs, shares of the budget in %, and busy time per trial in ms.
+    """Return counts of trials and epochs, shares of the budget in %, and busy time in ms per trial, its attempts together.
 
     A trial is one budget ticket: attempts are segments of one trial. Trials that never took a ticket (submitted, but
     never started) count as submitted only.
@@ -146,21 +142,15 @@ def budget_metrics(run: RunRecord) -> dict[str, MetricValue]:
     for charge in CHARGES:
         values[f"failures.{charge}"] = _count(sum(trial.charged == charge for trial in failed))
     values["trials.failed_before_start"] = _count(sum(not trial.used_ticket for trial in failed))
-    values.update(_execution_times(run, used))
-    return values
-
-
-def _execution_times(run: RunRecord, used: Sequence[TrialRecord]) -> dict[str, MetricValue]:
-    """Return the busy time per trial, all its attempts together."""
     times = [sum(busy_ns(attempt) for attempt in trial.attempts) for trial in used]
     none = "no trial started"
-    values = {}
     for name, pick in (("mean", statistics.fmean), ("median", statistics.median), ("min", min), ("max", max)):
         picked = round(pick(times)) if times else None
         values[f"trial_execution.{name}"] = milliseconds(picked, none, n_samples=len(times))
-    span = [attempt.submitted_ns for trial in run.trials for attempt in trial.attempts if attempt.submitted_ns is not None]
-    ends = [attempt.ended_ns for trial in run.trials for attempt in trial.attempts if attempt.ended_ns is not None]
-    seconds = (max(ends) - min(span)) / 1e9 if span and ends else 0.0
+    attempts = [attempt for trial in run.trials for attempt in trial.attempts]
+    starts = [attempt.submitted_ns for attempt in attempts if attempt.submitted_ns is not None]
+    ends = [attempt.ended_ns for attempt in attempts if attempt.ended_ns is not None]
+    seconds = (max(ends) - min(starts)) / 1e9 if starts and ends else 0.0
     values["trials.per_second"] = metric_value(len(times) / seconds, "1/s") if seconds > 0 and times else missing("1/s", none)
     return values
 
@@ -187,7 +177,9 @@ def derive_folder(run_dir: Path, spec: RunSpec, end: ExecutionEnd = NOTHING_STAT
         ResultsError: the events cannot be read.
     """
     log = log or EventLog(run_dir / EVENTS)
-    with _paused_garbage_collector():
+    was_enabled = gc.isenabled()
+    gc.disable()  # it would search the growing record for cycles, again and again: there are none
+    try:
         versions = {**end.versions, **noted_versions(run_dir)}
         environment = {**end.environment, "power": power_of(run_dir)}
         record = derive(log, spec, ruling=end.ruling, versions=versions, environment=environment)
@@ -207,17 +199,8 @@ def derive_folder(run_dir: Path, spec: RunSpec, end: ExecutionEnd = NOTHING_STAT
         evidence = Evidence(samples=samples, accounting=read_accounting(run_dir))
         presence = presence_of(record)
         account = energy_account(record, evidence, presence)
-        record = with_declared(with_metrics(record, evidence, account, presence), evidence, presence)
+        record = with_declared(with_metrics(record, evidence, account, presence), presence)
         return Derived(record=record, evidence=evidence, account=account)
-
-
-@contextlib.contextmanager
-def _paused_garbage_collector() -> Iterator[None]:
-    """Keep Python from searching the growing record for cycles, again and again: there are none."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
     finally:
         if was_enabled:
             gc.enable()

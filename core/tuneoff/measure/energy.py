@@ -17,7 +17,7 @@ LARGEST_RESIDUAL = 2.0  # % of the node's energy; more is flagged
 RESIDUAL_FLAG = "energy_residual"
 NO_TRIAL = "no trial started"
 NO_COMPLETED = "no trial completed"
-NO_MODEL = "the meter is no model"
+NO_MODEL = "the meter does not model energy"
 NO_NODE_METER = "a model meters no node"
 NO_CPU_TIME = "the CPU time of a part of the job is not known"
 

@@ -82,7 +82,7 @@ def goal_reached(run: RunRecord) -> Improvement | None:
     objective = run.run_spec().experiment.objective
     if objective.threshold is None:
         return None
-    return next((step for step in incumbents(run, objective) if objective.reaches(step.value)), None)
+    return next((step for step in incumbents(run, objective) if not objective.is_better(objective.threshold, step.value)), None)
 
 
 def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:

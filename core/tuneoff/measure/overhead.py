@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
 
 from tuneoff.measure.presence import Presence, Present, following
 from tuneoff.measure.slots import trial_window
@@ -17,7 +16,7 @@ from tuneoff.record.run_record import RunRecord, TrialRecord
 NO_TRIAL = "no trial started"
 NO_FURTHER = "there were no more trials than workers"
 NO_REPORT = "no trial reported an epoch"
-NO_STORAGE = "the adapter says nothing of a storage"
+NO_STORAGE = "the adapter reports no storage use"
 NO_EXIT = "no exit of a trial's own process was seen"
 SLOT_STAGES = {
     "process_start": "from the start of a trial's process to its imports done, or to its end in them",
@@ -31,18 +30,11 @@ BY_PROCESS = ("process_start", "exit", "vacant")  # once per process; the other 
 _LATE = {"stop.epochs_after_decision": "count", "stop.busy_after_decision": "ms", "stop.ignored": "count"}
 
 
-class Reports(NamedTuple):
-    """How many reports the attempts made, and what each waited in a window; None without any.
+def reports_of(presence: Presence, window: Interval) -> tuple[int, float | None]:
+    """Return how many reports a run made, and the mean wait in each in ns: of all, or of those before a trial's last where less.
 
     What a trial's last one waits beyond that (it may be the only one that the framework is told, or never return) is the trial's.
     """
-
-    number: int
-    each_ns: float | None
-
-
-def reports_of(presence: Presence, window: Interval) -> Reports:
-    """Return the reports of a run and the mean wait in each: of all, or of those before a trial's last where that is less."""
     number, total, earlier, earlier_total = 0, 0, 0, 0
     for items in presence.slots.values():
         for attempt in (item.attempt for item in items if item.attempt.epochs):
@@ -53,8 +45,8 @@ def reports_of(presence: Presence, window: Interval) -> Reports:
             earlier += max(0, reports - 1)
             earlier_total += length(intervals[: len(intervals) - len(of_last)], window)
     if not number:
-        return Reports(0, None)
-    return Reports(number, min(total / number, earlier_total / earlier if earlier else total / number))
+        return 0, None
+    return number, min(total / number, earlier_total / earlier if earlier else total / number)
 
 
 def slot_stages_ns(presence: Presence, window: Interval) -> dict[str, int | Fraction]:
@@ -101,12 +93,26 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
     values: dict[str, MetricValue] = {}
     window = trial_window(run)
     stages = slot_stages_ns(presence, window) if window is not None else dict.fromkeys(SLOT_STAGES, 0)
-    reports = reports_of(presence, window) if window is not None else Reports(0, None)
+    number, waited = reports_of(presence, window) if window is not None else (0, None)
     for name, total in {"per_trial": sum(stages.values()), **stages}.items():
         values[f"overhead.{name}"] = metric_value_or(float(total) / used / 1e6 if used else None, "ms", NO_TRIAL, n_samples=used)
-    processes = len({attempt.process for _, attempt in started_attempts(run)})
-    workers = run.run_spec().experiment.workers.count
-    values |= of_longer_jobs(stages, reports, used=used, processes=processes, workers=workers)
+    # a job with more and longer trials would not repeat the first process of each worker, whoever takes its first trial; those
+    # after it are of the trials that they ran, which each further one adds as it adds its reports
+    processes, workers = len({attempt.process for _, attempt in started_attempts(run)}), run.run_spec().experiment.workers.count
+    first = min(processes, workers)
+    per_process = sum(stages[name] for name in BY_PROCESS) / processes if processes else 0
+    start = float(first * per_process / workers) / 1e6 if used else None
+    values["overhead.job_start"] = metric_value_or(start, "ms", NO_TRIAL, n_samples=first)
+    further = None
+    if used > workers:
+        of_trials = sum(total for name, total in stages.items() if name not in BY_PROCESS) - number * (waited or 0.0)
+        of_processes = (processes - first) * per_process / (used - first)
+        further = max(0.0, float(of_trials / used + of_processes)) / 1e6  # never below 0 by rounding
+    no_further = NO_FURTHER if used else NO_TRIAL
+    values["overhead.further_trial"] = metric_value_or(further, "ms", no_further, n_samples=used - first)
+    per_report = waited / 1e6 if waited is not None else None
+    values["overhead.per_report"] = metric_value_or(per_report, "ms", NO_REPORT, n_samples=number)
+    values["overhead.reports"] = metric_value_or(number / used if used else None, "count", NO_TRIAL, n_samples=used)
     exits = sum(attempt.exited_ns is not None for trial in run.trials for attempt in trial.attempts)
     if used:
         seen = metric_value(float(stages["exit"]) / used / 1e6, "ms", n_samples=exits)
@@ -148,32 +154,6 @@ def storage_metrics(run: RunRecord) -> dict[str, MetricValue]:
         "storage.client_cpu": per_trial("client_cpu_ns", "ms", 1e6),
         "storage.server_cpu": per_trial("server_cpu_ns", "ms", 1e6, "the run started no server for its storage"),
     }
-
-
-def of_longer_jobs(
-    stages: Mapping[str, int | Fraction], reports: Reports, *, used: int, processes: int, workers: int
-) -> dict[str, MetricValue]:
-    """Return what a job with more and longer trials would not repeat, and what each further trial and report would add to it.
-
-    The first process of each worker is the job's, whoever takes its first trial; those after it are of the trials that they ran.
-    `used`: trials that used a ticket, `processes`: those that ran an attempt.
-    """
-    first = min(processes, workers)
-    per_process = sum(stages[name] for name in BY_PROCESS) / processes if processes else 0
-    job = metric_value(float(first * per_process / workers) / 1e6, "ms", n_samples=first) if used else missing("ms", NO_TRIAL)
-    number, waited = reports
-    values = {
-        "overhead.job_start": job,
-        "overhead.further_trial": missing("ms", NO_FURTHER if used else NO_TRIAL),
-        "overhead.per_report": metric_value_or(waited / 1e6 if waited is not None else None, "ms", NO_REPORT, n_samples=number),
-        "overhead.reports": metric_value_or(number / used if used else None, "count", NO_TRIAL, n_samples=used),
-    }
-    if used > workers:
-        of_trials = sum(total for name, total in stages.items() if name not in BY_PROCESS) - number * (waited or 0.0)
-        of_processes = (processes - first) * per_process / (used - first)
-        further = max(0.0, float(of_trials / used + of_processes))  # never below 0 by rounding
-        values["overhead.further_trial"] = metric_value(further / 1e6, "ms", n_samples=used - first)
-    return values
 
 
 def stop_due_ns(trial: TrialRecord) -> int | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import bisect
-import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuneoff.base.layout import IN_PODS
-from tuneoff.measure.spans import Interval, OnSlot, on_slots
+from tuneoff.measure.spans import Interval, OnSlot
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
 START_GRAIN_NS = 10_000_000  # the kernel tells a process's start in clock ticks, rounded down
@@ -63,17 +62,18 @@ def presence_of(run: RunRecord) -> Presence:
     occupies the slot of its next attempt, else of its last one, if that is empty, else any empty one; where more of them are
     present than slots are left, they share what is left.
     """
-    slots = on_slots(run)
+    workers = run.run_spec().experiment.workers.count
+    slots: dict[int, list[OnSlot]] = {slot: [] for slot in range(workers)}  # every slot of the run is there, used or not
+    for trial in run.trials:
+        for attempt in trial.attempts:
+            if attempt.slot is not None and attempt.started_ns is not None and attempt.ended_ns is not None:
+                item = OnSlot(trial, attempt, attempt.slot, attempt.started_ns, attempt.ended_ns)
+                slots.setdefault(attempt.slot, []).append(item)
+    for items in slots.values():
+        items.sort(key=lambda item: (item.started_ns, item.ended_ns, item.trial.trial, item.attempt.attempt))
     presence = Presence(slots, processes_of(run, slots))
-    _Sweep(presence, run.run_spec().experiment.workers.count).go()
+    _Sweep(presence, workers).go()
     return presence
-
-
-def most_present(processes: Sequence[Present]) -> int:
-    """Return how many processes were present at once at most, for longer than the grain of their starts."""
-    moves = [(min(process.start_ns + START_GRAIN_NS, process.end_ns), 1) for process in processes]
-    moves += [(process.end_ns, -1) for process in processes]
-    return max(itertools.accumulate(move for _, move in sorted(moves)), default=0)
 
 
 def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
@@ -168,8 +168,25 @@ class _Sweep:
         """Book the time between two moves."""
         taken, waiting, present = self._taken, len(self._waiting), len(self._present)
         free = max(0, self._count - taken)
-        if free and waiting:
-            self._book(start, end, sorted(self._waiting), free)
+        if free and waiting:  # empty slots go to processes without an attempt: to each its own if possible, else all share all
+            empty = [slot for slot in range(self._count) if not self._running.get(slot)][:free]
+            if waiting > free:
+                sharing = tuple(self._presence.processes[index] for index in sorted(self._waiting))
+                for slot in empty:
+                    self._add(slot, start, end, sharing)
+            else:
+                homeless = []
+                for index in sorted(self._waiting):
+                    process = self._presence.processes[index]
+                    attempt = min(following(process, start), len(process.items) - 1)  # the next one, else the last
+                    slot = process.items[attempt].slot if process.items else -1
+                    if slot in empty:
+                        empty.remove(slot)
+                        self._add(slot, start, end, self._alone[index])
+                    else:
+                        homeless.append(index)
+                for slot, index in zip(empty, homeless, strict=False):
+                    self._add(slot, start, end, self._alone[index])
         vacant = min(free - waiting, self._to_come)
         if vacant > 0:
             self._presence.vacant.append(Vacancy(start, end, vacant))
@@ -177,27 +194,6 @@ class _Sweep:
             _lengthen(self._presence.crowded, start, end)
         if taken + min(free, waiting) < min(self._count, present):
             _lengthen(self._presence.doubled, start, end)
-
-    def _book(self, start: int, end: int, waiting: list[int], free: int) -> None:
-        """Give empty slots to processes without an attempt: each its own if that is possible, else all share all."""
-        empty = [slot for slot in range(self._count) if not self._running.get(slot)][:free]
-        if len(waiting) > free:
-            sharing = tuple(self._presence.processes[index] for index in waiting)
-            for slot in empty:
-                self._add(slot, start, end, sharing)
-            return
-        homeless = []
-        for index in waiting:
-            process = self._presence.processes[index]
-            attempt = min(following(process, start), len(process.items) - 1)  # the next one, else the last
-            slot = process.items[attempt].slot if process.items else -1
-            if slot in empty:
-                empty.remove(slot)
-                self._add(slot, start, end, self._alone[index])
-            else:
-                homeless.append(index)
-        for slot, index in zip(empty, homeless, strict=False):
-            self._add(slot, start, end, self._alone[index])
 
     def _add(self, slot: int, start: int, end: int, processes: tuple[Present, ...]) -> None:
         pieces = self._presence.around[slot]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneoff.measure.presence import Presence
-from tuneoff.measure.spans import NO_BEST, Interval, OnSlot, boundaries, busy, busy_ns, length, union, waits
+from tuneoff.measure.spans import NO_BEST, Interval, OnSlot, boundaries, busy, busy_ns, length, most_at_once, union, waits
 from tuneoff.record.metric_value import MetricValue, metric_value, milliseconds, missing
 from tuneoff.record.run_record import RunRecord
 
@@ -62,7 +62,26 @@ def slot_times(slots: Sequence[Slot], window: Interval) -> list[SlotTime]:
     """
     if window[1] < window[0]:
         raise ValueError(f"`start <= end` must hold, but got {window}")
-    return [_slot_time(slot, window) for slot in slots]
+    times = []
+    for slot in slots:
+        taken = slot.taken
+        present = length(slot.around, window) + length(taken, window)
+        is_inside = bool(taken) and window[0] <= taken[0][0] and taken[-1][1] <= window[1]
+        busy_time = slot.alone_busy_ns if is_inside else sum(length(busy(item.attempt), window) for item in slot.alone)
+        overlapped = 0
+        for group in slot.overlapping:
+            shared, both = _shared_busy(group, window)
+            busy_time, overlapped = busy_time + shared, overlapped + both
+        times.append(
+            SlotTime(
+                slot=slot.slot,
+                busy_ns=busy_time,
+                overhead_ns=present - busy_time,
+                idle_ns=window[1] - window[0] - present,
+                overlapped_ns=overlapped,
+            )
+        )
+    return times
 
 
 def slot_window(run: RunRecord) -> Interval | None:
@@ -86,14 +105,8 @@ def greatest_overlap(slots: Mapping[int, Sequence[OnSlot]]) -> int:
 
     An end that others saw a moment late (`uncertainty_ns`) counts from when it may have been: the slot was free by then.
     """
-    items = [item for slot in slots.values() for item in slot]
-    moves = [(item.started_ns, 1) for item in items]
-    moves += [(max(item.started_ns, item.ended_ns - item.attempt.uncertainty_ns), -1) for item in items]
-    running = most = 0
-    for _, move in sorted(moves):
-        running += move
-        most = max(most, running)
-    return most
+    items = (item for slot in slots.values() for item in slot)
+    return most_at_once((item.started_ns, max(item.started_ns, item.ended_ns - item.attempt.uncertainty_ns)) for item in items)
 
 
 def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
@@ -138,24 +151,6 @@ def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
     median = round(statistics.median(gaps)) if gaps else None
     values["slots.trial_gap_median"] = milliseconds(median, "no slot ran two trials in turn", n_samples=len(gaps))
     return values
-
-
-def _slot_time(slot: Slot, window: Interval) -> SlotTime:
-    taken = slot.taken
-    present = length(slot.around, window) + length(taken, window)
-    is_inside = bool(taken) and window[0] <= taken[0][0] and taken[-1][1] <= window[1]
-    busy_time = slot.alone_busy_ns if is_inside else sum(length(busy(item.attempt), window) for item in slot.alone)
-    overlapped = 0
-    for group in slot.overlapping:
-        shared, both = _shared_busy(group, window)
-        busy_time, overlapped = busy_time + shared, overlapped + both
-    return SlotTime(
-        slot=slot.slot,
-        busy_ns=busy_time,
-        overhead_ns=present - busy_time,
-        idle_ns=window[1] - window[0] - present,
-        overlapped_ns=overlapped,
-    )
 
 
 def clusters(items: list[OnSlot]) -> Iterator[list[OnSlot]]:

@@ -6,6 +6,7 @@ Metrics are in ms; all else is in ns since the run's start.
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ NO_BEST = "no best trial became known: no trial completed, or the run ended befo
 NO_END = "un-deploy did not end"
 Interval = tuple[int, int]  # start, end in ns since the run's start
 AttemptKey = tuple[str, int]  # trial id, position in `TrialRecord.attempts`
+ProcessKey = tuple[int, int]  # pid, start as the kernel has it
 
 
 class Boundaries(NamedTuple):
@@ -167,6 +169,12 @@ def started_attempts(run: RunRecord) -> Iterator[tuple[AttemptKey, AttemptRecord
                 yield (trial.trial, index), attempt
 
 
+def process_key(name: str, host: str) -> ProcessKey | None:
+    """Return the key of a process of that host by its name (host:pid:start); None on another host."""
+    where, pid, started = name.rsplit(":", 2) if name.count(":") >= 2 else ("", "", "")
+    return (int(pid), int(started)) if where == host and pid.isdigit() and started.lstrip("-").isdigit() else None
+
+
 def foreign_attempts(run: RunRecord, host: str) -> frozenset[AttemptKey]:
     """Return the attempts that ran elsewhere than on the sampled host: on another one, or in a pod."""
     return frozenset(
@@ -182,19 +190,6 @@ class OnSlot(NamedTuple):
     slot: int
     started_ns: int
     ended_ns: int
-
-
-def on_slots(run: RunRecord) -> dict[int, list[OnSlot]]:
-    """Return the attempts of each slot in order of their starts; every slot of the run is there, used or not."""
-    slots: dict[int, list[OnSlot]] = {slot: [] for slot in range(run.run_spec().experiment.workers.count)}
-    for trial in run.trials:
-        for attempt in trial.attempts:
-            if attempt.slot is not None and attempt.started_ns is not None and attempt.ended_ns is not None:
-                item = OnSlot(trial, attempt, attempt.slot, attempt.started_ns, attempt.ended_ns)
-                slots.setdefault(attempt.slot, []).append(item)
-    for items in slots.values():
-        items.sort(key=lambda item: (item.started_ns, item.ended_ns, item.trial.trial, item.attempt.attempt))
-    return slots
 
 
 def waits(attempt: AttemptRecord) -> list[Interval]:
@@ -260,6 +255,12 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
         elif end > start:
             merged.append((start, end))
     return merged
+
+
+def most_at_once(intervals: Iterable[Interval]) -> int:
+    """Return how many of the intervals overlap at once at most; those that touch do not."""
+    moves = sorted(move for start, end in intervals for move in ((start, 1), (end, -1)))
+    return max(itertools.accumulate(change for _, change in moves), default=0)
 
 
 def length(intervals: Sequence[Interval], window: Interval) -> int:

@@ -33,15 +33,6 @@ def is_of(folder: Path, record: RunRecord) -> bool:
     return folder.parts[-2:] == (record.run_id, record.execution_id)
 
 
-def record_text(folder: Path) -> bytes:
-    """Return the text of an execution's `run.json`, as it is or as it is to be.
-
-    Raises:
-        ResultsError: see read_run.
-    """
-    return b"".join(encode(read_run(folder), key_of(end_bytes(folder))))
-
-
 def read_runs(results: Path) -> Iterator[RunRecord]:
     """Yield the records of all executions in a results folder that have ended, one at a time.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Literal
 
 from tuneoff.base.format import counted
@@ -108,31 +107,11 @@ def waste_metrics(run: RunRecord) -> dict[str, MetricValue]:
     return values
 
 
-def as_lower_bounds(run: RunRecord, values: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
-    """Return the values of waste as what they are where the end of a wasted attempt was not seen: estimated, at least so much."""
-    ends = _unseen_ends(run)
-    if not ends:
-        return {}
-    return {
-        name: replace(value, kind="estimated", source=f"{value.source}; {_lower_bound(ends)}")
-        for name, value in values.items()
-        if name.startswith("waste.") and value.value is not None
-    }
-
-
-def lower_bound_flags(run: RunRecord) -> tuple[FlagRecord, ...]:
-    """Return the flag of waste that is a lower bound: attempts died with their whole run, and count up to their last event."""
-    ends = _unseen_ends(run)
-    return (FlagRecord(name=LOWER_BOUND_FLAG, text=f"waste is {_lower_bound(ends)}", count=ends),) if ends else ()
-
-
-def _lower_bound(ends: int) -> str:
-    return f"a lower bound: nobody saw the end of {counted(ends, 'attempt')}, which counts up to its last event"
-
-
-def _unseen_ends(run: RunRecord) -> int:
-    """Return how many attempts are wasted of which nobody saw the end."""
-    return sum(attempt.ended_by == "derivation" and attempt.state in FAULTS for _, attempt in started_attempts(run))
+def lower_bound(run: RunRecord) -> FlagRecord | None:
+    """Return the flag of waste that is a lower bound: attempts died with the whole run, and count up to their last event."""
+    ends = sum(attempt.ended_by == "derivation" and attempt.state in FAULTS for _, attempt in started_attempts(run))
+    unseen = f"{counted(ends, 'attempt')} ended unseen and {'counts' if ends == 1 else 'count'} up to the last event"
+    return FlagRecord(name=LOWER_BOUND_FLAG, text=f"waste is a lower bound: {unseen}", count=ends) if ends else None
 
 
 def no_goal(run: RunRecord) -> str | None:

@@ -115,7 +115,7 @@ def _run_stop(collected: Collected, timeline: Timeline, ruling: Ruling | None) -
 
 def _widen(collected: Collected, timeline: Timeline) -> int:
     """Widen the clocks' uncertainty by trials that seem to start before they were submitted; return how many did so."""
-    violations = 0
+    violations, alignment = 0, timeline.alignment
     for key, executions in collected.executions.items():
         submitted = timeline.first(collected.submitted.get(key, ()))
         if submitted is None:
@@ -124,7 +124,8 @@ def _widen(collected: Collected, timeline: Timeline) -> int:
             early = timeline.seen_at(submitted) - timeline.at(execution.process, execution.started.t)
             if early > 0:
                 violations += 1
-                timeline.alignment.widen(execution.process, early)
+                if alignment.is_foreign(execution.process):  # it errs at least so much
+                    alignment.uncertainty_ns = max(alignment.uncertainty_ns, early)
     return violations
 
 
@@ -258,6 +259,6 @@ def _best_flags(best: BestRecord | None, trials: Sequence[TrialRecord]) -> list[
         flags.append(FlagRecord(name="best_tied" if is_tied else "best_differs", text=text))
     theirs, ours = best.framework_value, named.value
     if theirs is not None and ours is not None and abs(theirs - ours) > VALUE_TOLERANCE * max(1.0, abs(ours)):
-        text = f"the framework's value of its best trial is {theirs}, the events say {ours}"
+        text = f"the framework's value of its best trial is {theirs}, the events record {ours}"
         flags.append(FlagRecord(name="best_value_differs", text=text))
     return flags

@@ -23,7 +23,7 @@ from tuneoff.record.run_record import BestRecord, FlagRecord, RunStatus, StepRec
 FOREIGN = "foreign_configurations"
 MISSING = "missing_configurations"
 NOT_STOPPED = "scripted_stop_missed"
-LOST = "lost: nobody saw its end"
+LOST = "lost: its end was not observed"
 NEVER_STARTED = "submitted, but no process took it up before the run ended"
 UNKNOWN = "failed without a cause"
 
@@ -42,7 +42,7 @@ _UNWRITTEN = {
     errno.ENOSPC: "the disk was full",
     errno.EDQUOT: "the quota was used up",
     errno.EROFS: "the disk was read-only",
-    errno.EACCES: "it had no right to",
+    errno.EACCES: "permission was denied",
 }
 UNWRITABLE = {  # by errno
     number: Ruling(status="interrupted", reason=f"its results folder could not be written: {text}", charged="infrastructure")
@@ -82,7 +82,12 @@ def ruling_of(
         # a framework that ran nothing, or stopped everything, would do so again
         is_its_own = any(trial.state == "pruned" for trial in trials) or all(trial.cause == NEVER_STARTED for trial in trials)
         charged: Charged = most[0][0] if most else "framework" if is_its_own else "infrastructure"
-        return Ruling(status="failed", reason=f"no trial completed{_most_frequent_cause(trials)}", charged=charged)
+        causes = Counter(trial.cause for trial in trials if trial.state in ("failed", "timed_out") and trial.cause)
+        reason = "no trial completed"
+        for cause, count in causes.most_common(1):  # of causes that are as frequent, the first one
+            every = "" if count == causes.total() else f", {count} of them"
+            reason += f": {causes.total()} of {len(trials)} failed{every}: {cause}"
+        return Ruling(status="failed", reason=reason, charged=charged)
     if best is None or best.trial is None:
         return Ruling(status="failed", reason="the framework named no best trial", charged="framework")
     foreign = next((flag for flag in promises if flag.name == FOREIGN), None)
@@ -93,55 +98,31 @@ def ruling_of(
     return Ruling(status="done")
 
 
-def _most_frequent_cause(trials: Sequence[TrialRecord]) -> str:
-    """Return `: 3 of 3 failed: CAUSE`, or nothing where no trial failed; of causes that are as frequent, the first one."""
-    causes = Counter(trial.cause for trial in trials if trial.state in ("failed", "timed_out") and trial.cause)
-    if not causes:
-        return ""
-    cause, count = causes.most_common(1)[0]
-    every = "" if count == causes.total() else f", {count} of them"
-    return f": {causes.total()} of {len(trials)} failed{every}: {cause}"
-
-
 def promise_flags(spec: RunSpec, trials: Sequence[TrialRecord]) -> list[FlagRecord]:
     """Return flags for configurations beyond the given list (`fixed`, `grid`), for missing ones, and for missed stops.
 
     Foreign configurations fail the run: what it measured is not what was asked for. Missing ones may be the budget's doing.
     """
-    return [*_configurations(spec, trials), *_stops(spec, trials)]
-
-
-def _configurations(spec: RunSpec, trials: Sequence[TrialRecord]) -> list[FlagRecord]:
-    listed = listed_configurations(spec)
-    if listed is None:
-        return []
-    expected = Counter(configuration_digest(configuration) for configuration in listed)
-    trained = Counter(trial.digest for trial in trials if trial.used_ticket)
     flags = []
-    foreign, missing = (trained - expected).total(), (expected - trained).total()
-    if foreign:
-        text = f"{foreign} trials trained configurations beyond the given list of sampler {spec.experiment.sampler.name!r}"
-        flags.append(FlagRecord(name=FOREIGN, text=text, count=foreign))
-    if missing:
-        text = f"{missing} of {expected.total()} given configurations were not trained"
-        flags.append(FlagRecord(name=MISSING, text=text, count=missing))
+    listed = listed_configurations(spec)
+    if listed is not None:
+        expected = Counter(configuration_digest(configuration) for configuration in listed)
+        trained = Counter(trial.digest for trial in trials if trial.used_ticket)
+        foreign, missing = (trained - expected).total(), (expected - trained).total()
+        if foreign:
+            text = f"{foreign} trials trained configurations beyond the given list of sampler {spec.experiment.sampler.name!r}"
+            flags.append(FlagRecord(name=FOREIGN, text=text, count=foreign))
+        if missing:
+            text = f"{missing} of {expected.total()} given configurations were not trained"
+            flags.append(FlagRecord(name=MISSING, text=text, count=missing))
+    if spec.experiment.pruner.name == "scripted":
+        stops, epochs = spec.experiment.stops, spec.experiment.budget.epochs_per_trial
+        completed = [trial for trial in trials if trial.state == "completed" and stops.get(trial.digest, epochs) < epochs]
+        missed = [trial.trial for trial in completed if stops[trial.digest] <= len(trial.attempts[-1].epochs)]
+        if missed:
+            text = f"trials that had to stop ran to their end: {', '.join(missed[:5])}"
+            flags.append(FlagRecord(name=NOT_STOPPED, text=text, count=len(missed)))
     return flags
-
-
-def _stops(spec: RunSpec, trials: Sequence[TrialRecord]) -> list[FlagRecord]:
-    stops, epochs = spec.experiment.stops, spec.experiment.budget.epochs_per_trial
-    if spec.experiment.pruner.name != "scripted":
-        return []
-    completed = [
-        (trial.trial, stops.get(trial.digest, epochs), trial.attempts[-1].epochs)
-        for trial in trials
-        if trial.state == "completed"
-    ]
-    missed = [name for name, stop, ran in completed if stop < epochs and stop <= len(ran)]
-    if not missed:
-        return []
-    text = f"trials that had to stop ran to their end: {', '.join(missed[:5])}"
-    return [FlagRecord(name=NOT_STOPPED, text=text, count=len(missed))]
 
 
 class Ending(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -146,7 +146,16 @@ def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
             elif kind is Epoch:
                 execution.epochs.append(event)  # type: ignore[arg-type]
             else:
-                _add_report(execution, event, collected)  # type: ignore[arg-type]
+                epochs, reported = execution.epochs, execution.reported
+                # as many reports as epochs: a line that stands twice
+                if len(reported) >= len(epochs) or epochs[-1].epoch != event.epoch:  # type: ignore[attr-defined]
+                    collected.orphans += 1
+                    continue
+                reported.extend([NOT_REPORTED] * (len(epochs) - 1 - len(reported)))
+                began = event.began  # type: ignore[attr-defined]
+                reported.append((event.t, event.cpu_ns if began is None else None, began))  # type: ignore[attr-defined]
+                if event.stop and execution.stop_epoch is None:  # type: ignore[attr-defined]
+                    execution.stop_epoch = event.epoch  # type: ignore[attr-defined]
         elif isinstance(event, TrialStarted):
             execution = AttemptEvents(process, event)
             mine[event.trial, event.attempt] = execution
@@ -160,51 +169,29 @@ def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
             execution = mine[event.trial, event.attempt]
             execution.ended = execution.ended or event
         elif isinstance(event, Stage):
-            _add_stage(collected, event)
+            stage, took = collected.stages.get(event.name), event.duration_ns
+            if stage is None:
+                stage = StageRecord(name=event.name, count=0, total_ns=0, min_ns=took, max_ns=took)
+            collected.stages[event.name] = StageRecord(
+                name=event.name,
+                count=stage.count + 1,
+                total_ns=stage.total_ns + took,
+                min_ns=min(stage.min_ns, took),
+                max_ns=max(stage.max_ns, took),
+            )
         elif kind is not Process:
-            _add_observation(collected, process, event)
+            observed = getattr(collected, _LISTS[kind])
+            if isinstance(event, TrialSubmitted | TrialEnded | TrialKilled | WorkerDied):
+                if event.trial is None:  # a worker died between trials
+                    continue
+                observed = observed[event.trial, event.attempt]
+            elif isinstance(event, StopDecided):
+                observed = observed[event.trial]
+            elif isinstance(event, ProcessExited):
+                observed = observed[event.process]
+            observed.append(EventOfProcess(process, event))
     collected.events = count
     return collected
-
-
-def _add_report(execution: AttemptEvents, event: Reported, collected: Collected) -> None:
-    reported = execution.reported
-    is_second = len(reported) >= len(execution.epochs)  # of its epoch: a line that stands twice
-    if is_second or execution.epochs[-1].epoch != event.epoch:
-        collected.orphans += 1
-        return
-    while len(reported) < len(execution.epochs) - 1:
-        reported.append(NOT_REPORTED)
-    reported.append((event.t, event.cpu_ns if event.began is None else None, event.began))
-    if event.stop and execution.stop_epoch is None:
-        execution.stop_epoch = event.epoch
-
-
-def _add_stage(collected: Collected, event: Stage) -> None:
-    stage, took = collected.stages.get(event.name), event.duration_ns
-    if stage is None:
-        stage = StageRecord(name=event.name, count=0, total_ns=0, min_ns=took, max_ns=took)
-    collected.stages[event.name] = StageRecord(
-        name=event.name,
-        count=stage.count + 1,
-        total_ns=stage.total_ns + took,
-        min_ns=min(stage.min_ns, took),
-        max_ns=max(stage.max_ns, took),
-    )
-
-
-def _add_observation(collected: Collected, process: Process, event: Any) -> None:
-    seen: EventOfProcess[Any] = EventOfProcess(process, event)
-    lists = getattr(collected, _LISTS[type(event)])
-    if isinstance(event, TrialSubmitted | TrialEnded | TrialKilled | WorkerDied):
-        if event.trial is not None:  # else a worker died between trials
-            lists[event.trial, event.attempt].append(seen)
-    elif isinstance(event, StopDecided):
-        lists[event.trial].append(seen)
-    elif isinstance(event, ProcessExited):
-        lists[event.process].append(seen)
-    else:
-        lists.append(seen)
 
 
 class Timeline:

@@ -17,7 +17,7 @@ WRONG_RESULT: Mapping[str, str] = {  # the framework answered wrongly, or did so
 }
 SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wrong or lost, or may be
     **WRONG_RESULT,
-    "declared_mismatch": "a declared variable is not what was found: tuneoff watch --declared",
+    "declared_mismatch": "a declared variable differs from what was observed: tuneoff watch --declared",
     "sampler_without_model": "the budget ends before the sampler first uses its model: this run is random search",
     "emulated_platform": "a local stand-in served the framework, so its figures are not the framework's: in no comparison",
     "foreign_events": "an event file belongs to another execution",
@@ -46,7 +46,7 @@ MACHINE: Mapping[str, str] = {  # results hold; times, energy and cost may be of
     "too_few_processors": "the workers' CPUs are more than the processors or the quota available: trials waited for each other",
     "cgroup_not_joined": "a trial's process could not enter its slot's control group: memory or CPU quota did not limit it",
     "processors_not_limited": "a trial's process could not be put on the processors of its slot",
-    "host_lost": "a host of the run answered no more: its trials ended or were tried again; what ran there ends by itself",
+    "host_lost": "a host of the run stopped answering: its trials ended or were retried; its processes end by themselves",
     "pods_waited": "Katib: the cluster had no room for some pods for over 1 s: at times fewer trials ran than there are workers",
     "trial_outlives_kill": "Syne Tune: a process survived SIGKILL for 10 s",
 }
@@ -61,7 +61,7 @@ HARMLESS: Mapping[str, str] = {  # good to know, and nothing is wrong by it
     "left_behind": "a process outlived the run and was ended, or a folder, control group, shared memory or object of a cluster "
     "could not be removed; the text says what, and how to remove it",
     "waste_lower_bound": "attempts died with the whole run, unseen: they count up to their last event, so waste is a lower bound",
-    "power_problem": "something went wrong while power was sampled; the run's other results are kept",
+    "power_problem": "a problem occurred while power was sampled; the run's other results are kept",
     "pod_log_unreadable": "Katib: a pod's log could not be read to its end; its trial ended by what the cluster's objects say",
     "configuration_repeated": "Katib: it gave a configuration of `fixed` or `grid` again; one more trial took its place",
     "delete_refused": "Katib: the API server refused to delete a pod or experiment over its limit; its own deadline ends it",

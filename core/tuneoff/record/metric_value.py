@@ -59,7 +59,7 @@ class Grounds(TypedDict, total=False):
 def metric_value(value: float, unit: str, **grounds: Unpack[Grounds]) -> MetricValue:
     """Return a value that is there; one that overflowed (by an absurd price or meter) is missing, and takes no other with it."""
     if not math.isfinite(value):
-        return missing(unit, f"it came out as {value}: what it is computed from is too large", **grounds)
+        return missing(unit, f"it is {value}: the values that it is computed from are too large", **grounds)
     return MetricValue(value=value, unit=unit, **grounds)
 
 

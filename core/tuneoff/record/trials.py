@@ -80,7 +80,19 @@ def _trial(
     else:
         configuration = announced.event.configuration if announced is not None else {}
         digest = configuration_digest(configuration)
-    best = best_epoch(experiment.objective, attempts[-1].epochs)
+    last_attempt = attempts[-1]
+    best = best_epoch(experiment.objective, last_attempt.epochs)
+    stops: list[int] = []  # the losing epoch: the scripted one, else the framework's decision, else the report that said stop
+    if experiment.pruner.name == "scripted" and digest in experiment.stops:
+        stops = [experiment.stops[digest]]
+    elif trial in collected.stops:
+        stops = [min(seen.event.epoch for seen in collected.stops[trial])]
+    elif final is not None and final.stop_epoch is not None:
+        stops = [final.stop_epoch]
+    elif last_attempt.state == "pruned" and last_attempt.epochs:
+        stops = [last_attempt.epochs[-1].epoch]
+    # a training that ended by itself meets no later stop
+    ran = len(last_attempt.epochs) if last_attempt.state == "completed" else planned
     return TrialRecord(
         trial=trial,
         configuration=configuration,
@@ -93,7 +105,7 @@ def _trial(
         value=best.metrics[experiment.objective.metric] if best is not None else None,
         value_epoch=best.epoch if best is not None else None,
         tie_loss=next((best.metrics[name] for name in TIE_LOSSES if best and best.metrics.get(name) is not None), None),
-        stop_epoch=_stop_epoch(collected, experiment, trial, digest, final, attempts[-1]),
+        stop_epoch=next((epoch for epoch in stops if epoch < planned and epoch <= ran), None),
         attempts=tuple(attempts),
     )
 
@@ -180,29 +192,6 @@ def best_epoch(objective: Objective, epochs: Sequence[EpochRecord]) -> EpochReco
     return best
 
 
-def _stop_epoch(
-    collected: Collected,
-    experiment: ExperimentSpec,
-    trial: str,
-    digest: str,
-    execution: AttemptEvents | None,
-    last: AttemptRecord,
-) -> int | None:
-    """Return the losing epoch: the scripted one, else the framework's decision, else the report that said stop."""
-    planned = experiment.budget.epochs_per_trial
-    candidates: list[int] = []
-    if experiment.pruner.name == "scripted" and digest in experiment.stops:
-        candidates.append(experiment.stops[digest])
-    elif trial in collected.stops:
-        candidates.append(min(seen.event.epoch for seen in collected.stops[trial]))
-    elif execution is not None and execution.stop_epoch is not None:
-        candidates.append(execution.stop_epoch)
-    elif last.state == "pruned" and last.epochs:
-        candidates.append(last.epochs[-1].epoch)
-    ran = len(last.epochs) if last.state == "completed" else planned  # a training that ended by itself meets no later stop
-    return next((epoch for epoch in candidates if epoch < planned and epoch <= ran), None)
-
-
 @dataclass(frozen=True, slots=True)
 class _Stay:
     """The last pod on a slot; nanoseconds on the record's clock."""
@@ -234,7 +223,14 @@ def with_pod_slots(trials: Sequence[TrialRecord], count: int) -> tuple[TrialReco
         end_ns = max(start_ns, attempt.ended_ns - attempt.uncertainty_ns)
         slots[number : number + 1] = [_Stay(end_ns, max(attempt.ended_ns, attempt.exited_ns or 0))]
         slot_of[trial_id, index] = number
-    return tuple(_moved(trial, slot_of) for trial in trials)
+    records = []
+    for trial in trials:
+        keyed = [((trial.trial, index), attempt) for index, attempt in enumerate(trial.attempts)]
+        if any(key in slot_of for key, _ in keyed):
+            moved = (msgspec.structs.replace(attempt, slot=slot_of.get(key, attempt.slot)) for key, attempt in keyed)
+            trial = replace(trial, attempts=tuple(moved))
+        records.append(trial)
+    return tuple(records)
 
 
 def _best(slots: Sequence[_Stay | None], start_ns: int, count: int) -> int:
@@ -245,16 +241,6 @@ def _best(slots: Sequence[_Stay | None], start_ns: int, count: int) -> int:
         if stay is not None and stay.end_ns <= start_ns
     ]
     return min(free)[-1] if free else len(slots)
-
-
-def _moved(trial: TrialRecord, slot_of: dict[tuple[str, int], int]) -> TrialRecord:
-    if not any((trial.trial, index) in slot_of for index in range(len(trial.attempts))):
-        return trial
-    attempts = tuple(
-        msgspec.structs.replace(attempt, slot=slot_of.get((trial.trial, index), attempt.slot))
-        for index, attempt in enumerate(trial.attempts)
-    )
-    return replace(trial, attempts=attempts)
 
 
 def _start_ns(attempt: AttemptRecord) -> int:

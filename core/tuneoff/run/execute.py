@@ -90,7 +90,11 @@ def execute(request: PlanRequest) -> list[RunEnd]:
     with contextlib.closing(HostPower(plan.power)) as meters, ReservedProcessors() as reserved:
         processors = reserve_processors((run.spec for run in plan.to_run), reserved)
         with _kept_in_place(results), ResultsFolder(results, plan, resume=request.resume) as folder:
-            _clean(request, folder)
+            if killed := clean_results(results.resolve()):  # what an earlier command left behind
+                log.warning("ended %d processes left by an earlier command", len(killed))
+            for leftover in undeploy_outside(results, {run.run_id: run.spec for run in plan.runs}, UNDEPLOY_SECONDS):
+                log.warning("an earlier command left, and it cannot be removed now: %s", leftover)
+            recover(results, plan, folder.earlier_end)
             matrix = _Matrix(request, meters, processors)
             become_subreaper()
             with Guardian(results, folder.lock, since=_begun(results)), _full_disk(folder), asked_to_end() as interrupt:
@@ -99,16 +103,6 @@ def execute(request: PlanRequest) -> list[RunEnd]:
             ends = run_ends(results, plan)
             status = CUT if interrupt.is_set() else "planned"
             return [replace(end, status=status, reason=NOT_REPEATED) if end.run_id in matrix.owed else end for end in ends]
-
-
-def _clean(request: PlanRequest, folder: ResultsFolder) -> None:
-    """End and remove what an earlier command left behind, and write the records that it could not."""
-    results, plan = request.results, request.plan
-    if killed := clean_results(results.resolve()):
-        log.warning("ended %d processes left by an earlier command", len(killed))
-    for leftover in undeploy_outside(results, {run.run_id: run.spec for run in plan.runs}, UNDEPLOY_SECONDS):
-        log.warning("an earlier command left, and it cannot be removed now: %s", leftover)
-    recover(results, plan, folder.earlier_end)
 
 
 class _Matrix:
@@ -154,7 +148,10 @@ class _Matrix:
             status = "skipped" if run.skip_reason is not None else self._selected[run.run_id].status
             listener.run_ended(0, 0, _label(run), status, run.skip_reason, 0.0)
         if others:
-            listener.noted(_not_run(others))
+            reasons = Counter("the same as others" if run.same_as else run.skip_reason for run in others)
+            before = reasons.pop(None, 0)  # those without one ended in an earlier command
+            parts = [f"{counted(before, 'run')} finished before this command"] if before else []
+            listener.noted("; ".join([*parts, *(f"{counted(n, 'run')} skipped: {reason}" for reason, n in reasons.items())]))
         listener.begun([run.run_id for run in self._left])
         for position, run in enumerate(self._left, 1):
             if interrupt.is_set() or (self._request.maxfail is not None and self._failed >= self._request.maxfail):
@@ -165,7 +162,14 @@ class _Matrix:
     def _run(self, run: PlannedRun, position: int, interrupt: threading.Event) -> None:
         """Execute one run and write its record."""
         results, listener, total = self._request.results, self._request.listener, len(self._left)
-        self._power = self._power or self._ready_power(interrupt)
+        if self._power is None:
+            power = self._meters.plan
+            idle = baseline_seconds(power)
+            if self._request.verbose or idle or (power.chosen is None and self._request.plan.power.meter != NO_METER):
+                listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
+            for lacking in uncharged_lines(self._request.plan, time.time_ns()):
+                listener.noted(lacking)
+            self._power = self._meters.prepare(interrupt, listener.noted)
         _check_place(results)
         workers = run.spec.experiment.workers
         memory_mb = (workers.memory_mb or 0) if is_all_here(run.spec) else 0
@@ -201,16 +205,6 @@ class _Matrix:
             if flag.name in SERIOUS and (run.label, flag.name) not in self._told:
                 self._told.add((run.label, flag.name))
                 listener.noted(f"! {label}: {flag.name}: {flag.text}")
-
-    def _ready_power(self, interrupt: threading.Event) -> PowerPlan:
-        """Read the idle power, and say what the runs' energy and cost will lack."""
-        listener, power = self._request.listener, self._meters.plan
-        idle = baseline_seconds(power)
-        if self._request.verbose or idle or (power.chosen is None and self._request.plan.power.meter != NO_METER):
-            listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
-        for lacking in uncharged_lines(self._request.plan, time.time_ns()):
-            listener.noted(lacking)
-        return self._meters.prepare(interrupt, listener.noted)
 
     def _execute(self, request: RunRequest, before: Mapping[str, Any]) -> RunRecord:
         """Execute a run and return its record; `before`: what was known of its environment."""
@@ -262,15 +256,6 @@ def _final(plan: Plan, records: Mapping[str, RunRecord], repeats: Mapping[str, R
 def _data_key(spec: RunSpec) -> str:
     workload = spec.experiment.workload
     return canonical_json([workload.target, dict(workload.options)])
-
-
-def _not_run(runs: Sequence[PlannedRun]) -> str:
-    """Return how many runs this command leaves alone, and why: "6 runs finished before; 12 the same as others"."""
-    reasons = Counter("the same as others" if run.same_as else run.skip_reason for run in runs)
-    before = reasons.pop(None, 0)
-    parts = [f"{counted(before, 'run')} finished before this command"] if before else []
-    parts += [f"{counted(count, 'run')} skipped: {reason}" for reason, count in reasons.items()]
-    return "; ".join(parts)
 
 
 def _label(run: PlannedRun) -> str:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.adapter import Adapter
+from tuneoff.base.capabilities import Capabilities
 from tuneoff.base.files import pinned
 from tuneoff.base.layout import CHECKPOINTS, END, LOG, RUNS, SLOTS, SPEC
 from tuneoff.base.packages import installed_version
 from tuneoff.base.process_limits import thread_environment
-from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec

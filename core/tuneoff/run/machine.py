@@ -69,7 +69,7 @@ class MachineState:
     throttle_count: int | None = None
     clock_source: str | None = None
     governor: str | None = None
-    frequency_limit: float | None = None  # least share of its greatest frequency that a processor may reach
+    frequency_limit: float | None = None  # least share of its maximum frequency that a processor may reach
     others_percent: float | None = None  # at least so much others used of this command's processors during the look
     survivors: tuple[str, ...] = ()  # processes of earlier runs of this results folder: "pid: command"
 
@@ -172,7 +172,7 @@ def notes(now: MachineState, looks: Sequence[MachineState], memory_needed: int =
     if now.clock_source in SLOW_CLOCKS:
         flags.append(("slow_clock_source", f"the kernel reads the time from {now.clock_source}: slow or coarse"))
     if now.frequency_limit is not None and now.frequency_limit < 1:
-        text = f"a processor may reach {100 * now.frequency_limit:.0f} % of its greatest frequency"
+        text = f"a processor may reach {100 * now.frequency_limit:.0f} % of its maximum frequency"
         flags.append(("frequency_limited", text))
     return flags
 
@@ -220,7 +220,7 @@ def governor(sys: Path = SYS) -> str | None:
 
 
 def frequency_limit(sys: Path = SYS) -> float | None:
-    """Return the least share of its greatest frequency that a processor may reach."""
+    """Return the least share of its maximum frequency that a processor may reach."""
     shares = []
     for folder in (sys / CPUS).glob("cpu[0-9]*/cpufreq"):
         with contextlib.suppress(OSError, ValueError, ZeroDivisionError):

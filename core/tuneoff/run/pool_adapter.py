@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from tuneoff.adapter import Adapter, Best
-from tuneoff.capabilities import LOCAL
+from tuneoff.base.capabilities import LOCAL
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.platform import Death, Platform, Pool, PoolWork
@@ -19,7 +19,7 @@ from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff.workload import workload_at
 
 if TYPE_CHECKING:
-    from tuneoff.capabilities import Capabilities
+    from tuneoff.base.capabilities import Capabilities
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.record.events.schema import Event
 

@@ -103,13 +103,8 @@ class Tracker:
     epochs: int = 0
     incumbent: float | None = None
     _failed: set[str] = field(default_factory=set)
-    _failed_for_good: set[str] = field(default_factory=set)
+    failed_for_good: set[str] = field(default_factory=set)  # and will not be tried again
     _limited: set[str] = field(default_factory=set)  # killed for a limit: not tried again
-
-    @property
-    def failed_for_good(self) -> int:
-        """How many trials failed and will not be tried again."""
-        return len(self._failed_for_good)
 
     def take(self, process: schema.Process, event: schema.Event) -> None:
         """Take one event in."""
@@ -195,7 +190,7 @@ class Tracker:
         if event.state == "failed":
             self._failed.add(event.trial)
             if event.charged == "workload" or event.trial in self._limited or event.attempt > self.experiment.failures.retries:
-                self._failed_for_good.add(event.trial)
+                self.failed_for_good.add(event.trial)
         else:
             self.counts[event.state] = self.counts.get(event.state, 0) + 1
         objective = self.experiment.objective

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 from collections.abc import Mapping
@@ -28,7 +29,17 @@ class Provenance:
 
     def environment(self) -> dict[str, Any]:
         """Return what was declared, and under `after` the digests of data and code as they are now, for a run's record."""
-        after = {"data": _file_digests(self.data.paths), "data_bytes": _file_bytes(self.data.paths), "code": _now(self.target)}
+        digests: dict[str, str | None] = {}  # None: it cannot be read
+        for name, path in self.data.paths.items():
+            try:
+                digests[name] = sha256_of(Path(path), follow=True)
+            except OSError:
+                digests[name] = None
+        size: int | None = None
+        with contextlib.suppress(OSError):
+            size = sum(Path(path).stat().st_size for path in self.data.paths.values()) if digests else None
+        _, folder, files = _code(self.target)
+        after = {"data": digests or None, "data_bytes": size, "code": _digest(folder, files)}
         return {"data": asdict(self.data), "workload": dict(self.code), "after": after}
 
 
@@ -55,29 +66,6 @@ def prepare(workload: WorkloadSpec) -> Provenance:
         "git": git,
     }
     return Provenance(target=workload.target, data=data, code=code)
-
-
-def _file_digests(paths: Mapping[str, str]) -> dict[str, str | None] | None:
-    """Return the SHA-256 of each file (None: it cannot be read), or None where there is no file."""
-    digests: dict[str, str | None] = {}
-    for name, path in paths.items():
-        try:
-            digests[name] = sha256_of(Path(path), follow=True)
-        except OSError:
-            digests[name] = None
-    return digests or None
-
-
-def _file_bytes(paths: Mapping[str, str]) -> int | None:
-    try:
-        return sum(Path(path).stat().st_size for path in paths.values()) if paths else None
-    except OSError:
-        return None
-
-
-def _now(target: str) -> str | None:
-    _, folder, files = _code(target)
-    return _digest(folder, files)
 
 
 def _code(target: str) -> tuple[str, Path | None, list[Path]]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tuneoff.base.format import counted
-from tuneoff.base.json_values import values
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import REPEAT, is_final, repeat_number, selected_executions
@@ -110,17 +108,6 @@ def repeat_lines(summary: Repeated) -> list[str]:
             f"({names}); once all runs are done, `--resume --retry flagged` repeats them whole"
         )
     return lines
-
-
-def repeat_json(summary: Repeated) -> dict[str, Any]:
-    """Return the same as JSON values."""
-    return {
-        "blocks": summary.blocks,
-        "repeated": [values(repeat, ("seed", "number", "because")) for repeat in summary.repeats],
-        "unfinished_seeds": [repeat.seed for repeat in summary.unfinished],
-        "flagged_seeds": list(summary.flagged),
-        "set_aside": summary.set_aside,
-    }
 
 
 def _blocks(plan: Plan) -> dict[int, list[str]]:

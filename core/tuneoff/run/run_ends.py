@@ -23,7 +23,7 @@ from tuneoff.record.store import is_final, selected_executions
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 RUNNING = "running"
 UNFINISHED = ("interrupted", RUNNING, "planned")  # statuses that are not yet what the plan asked for
-ELSEWHERE = "it was begun on another host; whether it still runs cannot be told from here"
+ELSEWHERE = "it was begun on another host; whether it still runs cannot be determined on this host"
 Without = Mapping[str, tuple[str, str | None]]  # status and reason by run id
 
 

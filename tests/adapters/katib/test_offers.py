@@ -10,8 +10,8 @@ import pytest
 
 from builders.katib_specs import IMAGE, spec_of
 from builders.spaces import NUMBERS, SPACE
+from tuneoff.adapter import Support
 from tuneoff.base.space import Categorical, Constant, Float, SearchSpace
-from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.skip_check import declared_reasons
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy

@@ -9,7 +9,7 @@ import pytest
 
 from builders.present import present
 from builders.worked_examples import accounting_a, write_example
-from tuneoff.capabilities import Capabilities
+from tuneoff.adapter import Capabilities
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, of_run, read_accounting, write_accounting
 from tuneoff.measure.derived import derive_folder

@@ -10,8 +10,8 @@ import pytest
 from builders.event_logs import example_a, example_b
 from builders.worked_examples import header
 from tuneoff.experiment.spec import Strategy, Workers, run_spec_to_json
-from tuneoff.measure.declared_variables import declared_variables, with_declared
-from tuneoff.measure.presence import presence_of
+from tuneoff.measure.declared_variables import with_declared
+from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import AttemptRecord, DeclaredVariable, FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
@@ -80,18 +80,14 @@ def declaring(run: RunRecord, **parts: Mapping[str, Any]) -> RunRecord:
 
 
 def one(run: RunRecord, symbol: str, evidence: Evidence | None = None) -> DeclaredVariable:
-    (found,) = (
-        variable for variable in declared_variables(run, evidence or Evidence(), presence_of(run)) if variable.symbol == symbol
-    )
-    return found
+    measured = with_metrics(run, evidence or Evidence())
+    (variable,) = (variable for variable in with_declared(measured).declared if variable.symbol == symbol)
+    return variable
 
 
 def differing(run: RunRecord, evidence: Evidence | None = None) -> list[str]:
-    return [
-        variable.symbol
-        for variable in declared_variables(run, evidence or Evidence(), presence_of(run))
-        if variable.agrees is False
-    ]
+    measured = with_metrics(run, evidence or Evidence())
+    return [variable.symbol for variable in with_declared(measured).declared if variable.agrees is False]
 
 
 def test_more_overlap_than_workers_is_flagged(honest: RunRecord) -> None:
@@ -223,5 +219,6 @@ def test_more_configurations_than_the_space_has_are_flagged(honest: RunRecord) -
 def test_a_run_without_trials_or_environment_claims_nothing() -> None:
     _, spec = example_a()
     run = replace(derive([], spec), trials=())
-    assert {variable.agrees for variable in declared_variables(run, Evidence(), presence_of(run))} == {None}
-    assert with_declared(run).flags == run.flags
+    declared = with_declared(run)
+    assert {variable.agrees for variable in declared.declared} == {None}
+    assert declared.flags == run.flags

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.attribution.slots import EnergyPiece
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.energy import energy_metrics
-from tuneoff.measure.power.cpu_table import WeightRange, weight_range, widest
+from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, WeightRange, weight_range
 from tuneoff.measure.slots import slot_window
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind, MetricValue, metric_value, weakest
@@ -39,7 +40,7 @@ def test_a_product_has_the_weakest_kind_of_its_factors(kinds: tuple[Kind, ...], 
 def test_a_value_that_overflowed_is_missing_and_takes_no_other_with_it(value: float) -> None:
     found = metric_value(value, "USD", kind="declared", source="prices", n_samples=3, coverage=0.5)
     assert (found.value, found.unit, found.kind, found.source) == (None, "USD", "declared", "prices")
-    assert found.reason_if_null == f"it came out as {value}: what it is computed from is too large"
+    assert found.reason_if_null == f"it is {value}: the values that it is computed from are too large"
     with pytest.raises(ValueError, match="must be finite"):  # a record cannot hold it
         MetricValue(value=value, unit="USD")
 
@@ -73,6 +74,7 @@ def test_other_names_are_none(name: str) -> None:
 
 
 WEIGHTS = weight_range(())
+ENDS = (RATIO_LOW, RATIO_HIGH)
 
 
 def test_an_empty_range_is_refused() -> None:
@@ -86,9 +88,13 @@ def test_the_range_without_a_row_is_that_of_servers_since_2023() -> None:
 
 
 def test_of_several_rows_the_widest_range_is_taken_with_all_their_servers() -> None:
-    low, high = WeightRange(low=0.1, high=0.3, servers="a"), WeightRange(low=0.2, high=0.5, servers="b")
-    assert widest([low, high, low]) == WeightRange(low=0.1, high=0.5, servers="a and b")
-    assert widest([]) == WEIGHTS
+    run = derive([], example_a()[1])
+    low, high = (
+        replace(run, metrics={name: metric_value(end, "ratio", source=servers) for name, end in zip(ENDS, ends, strict=True)})
+        for servers, *ends in (("a", 0.1, 0.3), ("b", 0.2, 0.5))
+    )
+    assert weight_range([low, high, low]) == WeightRange(low=0.1, high=0.5, servers="a and b")
+    assert weight_range([run]) == WEIGHTS
 
 
 MODEL = Coefficients(joules_per_cpu_second=20.0, watts_per_core=5.0, low=(10.0, 2.5), high=(40.0, 10.0), cpu="x", source="x")

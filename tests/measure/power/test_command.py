@@ -123,7 +123,7 @@ def test_a_wrong_line_is_said_once_and_left_out(program: Callable[..., CommandMe
 @pytest.mark.parametrize(
     ("source", "options", "problem"),
     [
-        ("sys.exit('no such host')", {}, "ended with exit code 1; it said: no such host"),
+        ("sys.exit('no such host')", {}, "ended with exit code 1; its error: no such host"),
         ("say('hello')\ntime.sleep(60)", {}, "printed 'hello'; it must print `seconds watts` lines"),
         ("time.sleep(60)", {"timeout_seconds": 0.3}, "printed no line within 0.3 s"),
     ],

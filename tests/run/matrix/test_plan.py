@@ -15,7 +15,7 @@ import pytest
 import fake_plugins
 from builders.specs import make_spec
 from command_line import write_file
-from tuneoff.capabilities import Reports
+from tuneoff.base.capabilities import Reports
 from tuneoff.errors import ExperimentError, PluginError, ResultsError
 from tuneoff.experiment.analysis import difference
 from tuneoff.experiment.expand import Cell, entries, expand, rotated, williams_rows

@@ -231,7 +231,7 @@ def test_a_trial_has_failed_for_good_when_it_is_not_tried_again(
         tracker.open["t0", attempt] = replace(first, attempt=attempt)
         end = schema.TrialEnded(seq=2, t=2, trial="t0", attempt=attempt, state="failed", epochs=0, charged=charged)
         tracker.take(process, end)
-        assert tracker.failed_for_good == (attempt >= is_final)
+        assert len(tracker.failed_for_good) == (attempt >= is_final)
 
 
 def test_a_retry_is_no_further_trial_what_it_restores_no_further_epoch_and_what_is_worse_no_incumbent(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from builders.event_logs import T0, Log, ns
 from builders.specs import make_spec
 from trial_runs import events_of, run, trial_context
-from tuneoff.capabilities import Reports
+from tuneoff.base.capabilities import Reports
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.spans import busy_ns, waits
 from tuneoff.record.derive import derive

@@ -14,8 +14,8 @@ import pytest
 import data_workload
 import fake_plugins
 from builders.bundles import environment, metric, record_of, spec_of, with_trial
+from tuneoff.base.capabilities import PackageStatus
 from tuneoff.base.code_digest import code_digest
-from tuneoff.capabilities import PackageStatus
 from tuneoff.errors import ExperimentError, MissingPackageError, UnknownNameError
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import PowerSettings

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from builders.check_evidence import evidence, made
+from tuneoff.adapter import Capabilities
 from tuneoff.base.findings import (
     Check,
     Finding,
@@ -21,7 +22,6 @@ from tuneoff.base.findings import (
     page,
     passed,
 )
-from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ExperimentError
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence

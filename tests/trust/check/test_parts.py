@@ -12,11 +12,10 @@ import pytest
 
 from builders.check_evidence import SUBJECT, made, trial
 from fake_plugins import Plain, Rich
-from tuneoff.adapter import Adapter
+from tuneoff.adapter import Adapter, Capabilities, Offer, Support
 from tuneoff.ask_tell import AskTellAdapter
 from tuneoff.base.findings import out_of_reach
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import PluginError
 from tuneoff.trust.check import planned_runs as experiments
 from tuneoff.trust.check.fault_injection import METHODS, PlantedFailure, wrapped_target

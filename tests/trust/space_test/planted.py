@@ -12,9 +12,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from tuneoff.adapter import Adapter, Best
+from tuneoff.adapter import Adapter, Best, Capabilities, Offer
 from tuneoff.base.space import Stepped
-from tuneoff.capabilities import Capabilities, Offer
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import FrameworkSpace, Native, NativeFloat, NativeIndex, SpaceTranslation
 from tuneoff.trust.space_test.verify import PREFIX

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tuneoff.base.commands import install_command
+from tuneoff.base.files import replacing, without_links
 from tuneoff.base.processes import run_to_end
 from tuneoff.errors import DataError, MissingPackageError
 from tuneoff_workloads.mnist_mlp.catalog import DataFile, Dataset, Role, header
@@ -59,7 +60,11 @@ def prepare(dataset: Dataset) -> Path:
             with tempfile.TemporaryDirectory(prefix="download-", dir=folder) as temporary:
                 contents = read_folder(download(dataset, Path(temporary)), dataset)
         for path, role in broken:
-            write_atomically(path, (contents or {})[role])
+            try:
+                with replacing(without_links(path)) as written:  # a reader sees all of it or none
+                    written.write((contents or {})[role])
+            except OSError as error:
+                raise DataError(_cannot_write(folder, error)) from error
     return folder
 
 
@@ -91,25 +96,19 @@ def locked(folder: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> Itera
     except OSError as error:
         raise DataError(_cannot_write(folder, error)) from error
     try:
-        _wait_for_lock(descriptor, path, timeout_seconds)
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() >= deadline:
+                    problem = f"another process has prepared these data for over {timeout_seconds:g} s"
+                    raise DataError(f"{path}: {problem}; end it and try again") from error
+                time.sleep(LOCK_POLL_SECONDS)
         yield
     finally:
         os.close(descriptor)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees all of it or none.
-
-    Raises:
-        DataError: the folder is not writable or the disk is full.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise DataError(_cannot_write(path.parent, error)) from error
 
 
 def is_intact(path: Path, file: DataFile) -> bool:
@@ -280,20 +279,6 @@ def _no_download(dataset: Dataset, reason: str) -> str:
         f"{dataset.name} is neither in TUNEOFF_DATA_DIR nor in the cache, and its download failed ({reason}); "
         f"put its four IDX files into a folder and set TUNEOFF_DATA_DIR to it"
     )
-
-
-def _wait_for_lock(descriptor: int, path: Path, timeout_seconds: float) -> None:
-    deadline = time.monotonic() + timeout_seconds
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError as error:
-            if time.monotonic() >= deadline:
-                raise DataError(
-                    f"{path}: another process has prepared these data for over {timeout_seconds:g} s; end it and try again"
-                ) from error
-            time.sleep(LOCK_POLL_SECONDS)
 
 
 def _cannot_write(folder: Path, error: OSError) -> str:

@@ -18,11 +18,11 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 from msgspec import Meta
 
+from tuneoff.base.capabilities import Capabilities
 from tuneoff.base.files import read_regular, replacing
 from tuneoff.base.json_values import plain
 from tuneoff.base.layout import ACCOUNTING
 from tuneoff.base.reading import Refused, show
-from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError
 
 FORMAT_VERSION = 1
@@ -197,16 +197,6 @@ def carbon_line(accounting: Accounting) -> str:
         return f"carbon: none ({accounting.intensity_reason})"
     default = "; name the zone with carbon: {zone: ...}" if accounting.intensity.zone == WORLD else ""
     return f"carbon: {intensity_text(accounting.intensity)}{default}"
-
-
-def not_covered_line(accounting: Accounting, now_wall_ns: int) -> str | None:
-    """Return a line where a series does not cover the present, so that runs begun now will have no CO2e; else None."""
-    intensity = accounting.intensity
-    if intensity is None or intensity.mean(now_wall_ns, now_wall_ns) is not None:
-        return None
-    start, end = series_window(intensity)
-    problem = f"the series covers {start} to {end}, but now it is {wall_time(now_wall_ns)}"
-    return f"carbon: {problem}: runs that begin now will have no CO2e; give a series that covers them, or {{g_per_kwh: ...}}"
 
 
 def prices_line(accounting: Accounting) -> str:

@@ -104,7 +104,18 @@ def resolve(carbon: CarbonPart | Literal["none"] = WORLD_MEAN, prices: str | Non
         ExperimentError: an unknown zone, or a file that cannot be read or breaks a rule; one line with the key.
     """
     try:
-        intensity = resolve_intensity(carbon)
+        intensity = None
+        if isinstance(carbon, CarbonPart):
+            source, date = carbon.source or "", carbon.date or ""
+            if carbon.series is not None:
+                intensity = read_series(Path(carbon.series), source=source, date=date)
+            elif carbon.g_per_kwh is not None:
+                source = source or "the experiment file"
+                intensity = Intensity(kind="constant", values=(carbon.g_per_kwh,), source=source, date=date)
+            else:
+                grid = zone(carbon.zone or WORLD)
+                year = str(grid.year)
+                intensity = Intensity(kind="zone", values=(grid.g_per_kwh,), zone=grid.code, source=grid.source, date=year)
     except ExperimentError as error:
         raise ExperimentError(f"carbon: {error}") from error
     try:
@@ -117,23 +128,6 @@ def resolve(carbon: CarbonPart | Literal["none"] = WORLD_MEAN, prices: str | Non
         prices=price_list,
         prices_reason=NO_PRICES if price_list is None else "",
     )
-
-
-def resolve_intensity(carbon: CarbonPart | Literal["none"]) -> Intensity | None:
-    """Return the intensity that a file asks for, None where it asks for none.
-
-    Raises:
-        ExperimentError: an unknown zone, or a bad series.
-    """
-    if not isinstance(carbon, CarbonPart):
-        return None
-    source, date = carbon.source or "", carbon.date or ""
-    if carbon.series is not None:
-        return read_series(Path(carbon.series), source=source, date=date)
-    if carbon.g_per_kwh is not None:
-        return Intensity(kind="constant", values=(carbon.g_per_kwh,), source=source or "the experiment file", date=date)
-    grid = zone(carbon.zone or WORLD)
-    return Intensity(kind="zone", values=(grid.g_per_kwh,), zone=grid.code, source=grid.source, date=str(grid.year))
 
 
 def read_prices(path: Path) -> Prices:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from tuneoff.base.capabilities import LOCAL
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.json_values import values
 from tuneoff.base.targets import unknown_name
-from tuneoff.capabilities import LOCAL
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.names import training_name, with_pruner
 from tuneoff.experiment.skip_check import declared_reasons

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tuneoff.base.capabilities import Capabilities, Offer, Support
 from tuneoff.base.commands import install_command
 from tuneoff.base.format import counted, figure
 from tuneoff.base.packages import missing_modules
-from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.judge.fault_results import ADAPTER, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultOutcome, FaultResult
 from tuneoff.registry import AdapterListing

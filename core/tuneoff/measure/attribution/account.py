@@ -11,7 +11,7 @@ from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
-from tuneoff.measure.attribution.method import Uses, by_counters, by_rates, model_rates, uses_of
+from tuneoff.measure.attribution.method import Rates, Uses, by_counters, by_rates, uses_of
 from tuneoff.measure.attribution.slots import NOTHING, Attributed, EnergyPiece, joules
 from tuneoff.measure.presence import Presence, presence_of
 from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns, partition
@@ -85,10 +85,15 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
     samples = evidence.samples
     if samples is None:
         return _account(run, uses_of(run, presence, None), reason=NO_SAMPLES)
-    header, domains = samples.header, Domains(samples, is_trained_on_gpu=bool(trained_on_gpu(run)))
+    is_trained_on_gpu = bool(trained_on_gpu(run))
+    header, domains = samples.header, Domains(samples, is_trained_on_gpu=is_trained_on_gpu)
     model = header.coefficients if not domains.host else None
     uses = uses_of(run, presence, samples, is_modelled=model is not None)
-    gpus = domains.gpus_seen(uses.end_ns)
+    gpus = {  # without one on which no trial trained, and that was not sampled over the whole run
+        name: series
+        for name, series in domains.gpus.items()
+        if is_trained_on_gpu or unseen({name: series}, (), uses.end_ns, header.longest_gap_ns) is None
+    }
     seen = {**domains.host, **(domains.elsewhere if uses.foreign and domains.host else {}), **gpus}
     coverages = [series.coverage(0, uses.end_ns, header.longest_gap_ns) for series in seen.values()]
     if model is not None:
@@ -108,7 +113,8 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
     # what no sample saw goes on at the power of the nearest second
     metered = {name: series.reaching(0, uses.end_ns) for name, series in seen.items()}
     if model is not None:
-        attributed, how = by_rates(model_rates(model, uses), uses), [header.source]
+        rates = Rates([0, max(1, uses.end_ns)], [model.joules_per_cpu_second / 1e9], [model.watts_per_core / 1e9])
+        attributed, how = by_rates(rates, uses), [header.source]
     else:
         attributed = by_counters([series for name, series in metered.items() if name not in gpus], domains.idle_watts, uses)
         how = [header.source, "attributed by CPU time and reserved cores"]
@@ -191,8 +197,6 @@ class Domains:
         watts = [header.idle_watts.get(full, header.idle_watts.get(name)) for name, full in host.items()]
         known_watts = [value for value in watts if value is not None]
         self.idle_watts = sum(known_watts) if len(known_watts) == len(watts) else None
-        self._is_trained_on_gpu = is_trained_on_gpu
-        self._longest_gap_ns = header.longest_gap_ns
         promised = [name.removeprefix(f"{host_name}/") for name in header.domains]
         # of this host those that the meter has, that the run's energy needs, and that gave no sample
         self.silent = [
@@ -202,14 +206,6 @@ class Domains:
             and name not in local
             and (is_trained_on_gpu if name.startswith("gpu-") else not name.startswith("slot-"))
         ]
-
-    def gpus_seen(self, end_ns: int) -> dict[str, EnergySeries]:
-        """Return the accelerators; without one that nobody trained on, and that was not sampled over the whole run."""
-        if self._is_trained_on_gpu:
-            return self.gpus
-        return {
-            name: series for name, series in self.gpus.items() if unseen({name: series}, (), end_ns, self._longest_gap_ns) is None
-        }
 
 
 def unseen(power: Mapping[str, EnergySeries], silent: Sequence[str], end_ns: int, longest_gap_ns: int) -> str | None:

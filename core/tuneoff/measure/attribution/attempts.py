@@ -116,8 +116,8 @@ class _CpuCurve:
         if base is None:
             self.is_whole = False
             base = max(self.points[-1][1] if self.points else 0, self._seen(started))
-        self._put(started, base)
         put = self._put
+        put(started, base)
         last = started, 0
         for epoch in attempt.epochs:
             if epoch.cpu_ns is not None:
@@ -128,8 +128,23 @@ class _CpuCurve:
                 put(epoch.reported_ns, base + epoch.reported_cpu_ns)
         if attempt.cpu_ns is not None:
             put(ended, base + attempt.cpu_ns)
+            return
+        segments = busy(attempt)  # it could not read its clock at its end
+        if not segments or segments[-1][1] <= last[0]:
+            return  # it was not busy any more
+        if self._readings or (self._is_here and self._sampled.saw(last[0], ended)):
+            first, after = (bisect.bisect_right(self._readings, (t, 1 << 62)) for t in (last[0], ended))
+            for t, cpu in self._readings[first:after]:
+                put(t, cpu)
+            # the process was killed: what is seen last, when it is already gone, it used before
+            is_last = after == len(self._readings) - 1
+            put(ended, self._readings[-1][1] if is_last else self._seen(ended))
+        elif self._is_modelled and last[0] > segments[0][0]:
+            self.extrapolated += 1
+            rate = last[1] / (last[0] - segments[0][0])
+            put(ended, base + round(last[1] + rate * (ended - last[0])))
         else:
-            self._end_unread(key, attempt, base, last)
+            self.unknown.append(key)
 
     def begin(self, started_ns: int) -> None:
         """Start at 0 where the process started."""
@@ -140,27 +155,6 @@ class _CpuCurve:
         last = self.points[-1][0]
         for t, cpu in self._readings[bisect.bisect_right(self._readings, (last, 1 << 62)) :]:
             self._put(t, cpu)
-
-    def _end_unread(self, key: AttemptKey, attempt: AttemptRecord, base: int, last: Reading) -> None:
-        """Take the rest of an attempt that could not read its clock at its end from the samples."""
-        ended = attempt.ended_ns
-        assert ended is not None
-        segments = busy(attempt)
-        if not segments or segments[-1][1] <= last[0]:
-            return  # it was not busy any more
-        if self._readings or (self._is_here and self._sampled.saw(last[0], ended)):
-            first, after = (bisect.bisect_right(self._readings, (t, 1 << 62)) for t in (last[0], ended))
-            for t, cpu in self._readings[first:after]:
-                self._put(t, cpu)
-            # the process was killed: what is seen last, when it is already gone, it used before
-            is_last = after == len(self._readings) - 1
-            self._put(ended, self._readings[-1][1] if is_last else self._seen(ended))
-        elif self._is_modelled and last[0] > segments[0][0]:
-            self.extrapolated += 1
-            rate = last[1] / (last[0] - segments[0][0])
-            self._put(ended, base + round(last[1] + rate * (ended - last[0])))
-        else:
-            self.unknown.append(key)
 
     def _seen(self, t: int) -> int:
         """Return the CPU time at a moment by the samples, even between them; 0 before the first."""
@@ -204,8 +198,20 @@ def _share_out(
 ) -> list[TimePiece]:
     """Add to `by_attempt` what each holder used of a curve, and return the rest; holders that overlap share evenly."""
     holders.sort()
+    cuts: list[tuple[int, int, tuple[AttemptKey, ...]]] = [(start, end, (key,)) for start, end, key in holders]  # disjoint
+    if any(before[1] > after[0] for before, after in itertools.pairwise(holders)):
+        moves = sorted([(start, 1, key) for start, _, key in holders] + [(end, 0, key) for _, end, key in holders])
+        holding: dict[AttemptKey, None] = {}
+        cuts, begin = [], moves[0][0]
+        for when, begins, key in moves:
+            if when > begin and holding:
+                cuts.append((begin, when, tuple(holding)))
+            begin = when
+            if begins:
+                holding[key] = None
+            else:
+                holding.pop(key, None)
     rest: list[TimePiece] = []
-    cuts = _cuts(holders)
     index = 0
     keys: tuple[AttemptKey, ...]
     for (start, low), (end, high) in itertools.pairwise(points):
@@ -228,22 +234,3 @@ def _share_out(
                     by_attempt[key].append(TimePiece(at, until, cpu / len(keys)))
             at = until
     return rest
-
-
-def _cuts(holders: list[Holder]) -> list[tuple[int, int, tuple[AttemptKey, ...]]]:
-    """Return disjoint intervals with whoever holds them; `holders` are in order."""
-    if all(before[1] <= after[0] for before, after in itertools.pairwise(holders)):
-        return [(start, end, (key,)) for start, end, key in holders]
-    moves = sorted([(start, 1, key) for start, _, key in holders] + [(end, 0, key) for _, end, key in holders])
-    cuts = []
-    holding: dict[AttemptKey, None] = {}
-    before = moves[0][0]
-    for when, begins, key in moves:
-        if when > before and holding:
-            cuts.append((before, when, tuple(holding)))
-        before = when
-        if begins:
-            holding[key] = None
-        else:
-            holding.pop(key, None)
-    return cuts

@@ -5,12 +5,12 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tuneoff.measure.attribution.method import Uses, grid_of, on_grid, priced, split
 from tuneoff.measure.attribution.slots import Attributed, EnergyPiece, merged
 from tuneoff.measure.attribution.tree import PARTS
-from tuneoff.measure.spans import AttemptKey, Interval, busy, started_attempts
+from tuneoff.measure.spans import AttemptKey, busy, started_attempts
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import EnergySeries
@@ -35,7 +35,11 @@ def with_gpus(
         training[attempt.process or ""].extend((start, end, key) for start, end in busy(attempt))
     for spans in training.values():
         spans.sort()
-    users = {domain: _users(samples, uses, domain) for domain in gpus}
+    users: dict[str, list[Span]] = defaultdict(list)  # by device, between two samples each: processes that train, or parts
+    for before, sample in itertools.pairwise(samples.usage):
+        for domain in gpus:
+            shares = [(_owner(uses, pid, sample.t), share) for name, pid, share in sample.gpu if name == domain and share > 0]
+            users[domain].append((before.t, sample.t, shares))
     trained = trained_on_gpu(run)
     node, reasons = list(attributed.node) if attributed.node is not None else None, dict(attributed.reasons)
     attempts: dict[AttemptKey, list[EnergyPiece]] = defaultdict(list)
@@ -52,7 +56,20 @@ def with_gpus(
             continue
         static, dynamic = split(grid, totals, idle_watts)
         _share_dynamic(EnergySeries(grid, [0.0, *itertools.accumulate(dynamic)]), users[domain], training, attempts, parts)
-        _share_static(grid, static, users[domain], run, uses, attempts, parts)
+        names = {owner for _, _, shares in users[domain] for owner, _ in shares}
+        slots = {attempt.slot for _, attempt in started_attempts(run) if attempt.process in names}
+        if not slots:
+            parts["others"].extend(on_grid(grid, static))
+        rates = [
+            energy / (max(1, len(slots)) * (end - start))
+            for energy, (start, end) in zip(static, itertools.pairwise(grid), strict=True)
+        ]
+        for slot in uses.slots:
+            if slot.slot in slots:
+                for key, held in slot.busy.items():
+                    attempts[key].extend(priced(held, grid, rates))
+                for name, held in slot.parts.items():
+                    parts[name].extend(priced(held, grid, rates))
     missing = NO_USER if not is_known else NO_GPU_BASELINE if any(g not in samples.header.idle_watts for g in gpus) else None
     if missing is not None and trained:  # what these attempts used is unknown; no part of it is shown as if it were all
         reasons["trials"] = missing
@@ -71,15 +88,6 @@ def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
 
 def _attributable(parts: Mapping[str, list[EnergyPiece]], reasons: Mapping[str, str]) -> dict[str, list[EnergyPiece]]:
     return {name: pieces for name, pieces in parts.items() if name not in reasons}
-
-
-def _users(samples: Samples, uses: Uses, domain: str) -> list[Span]:
-    """Return who used a device between two samples: a process that trains, or a part."""
-    spans: list[Span] = []
-    for before, sample in itertools.pairwise(samples.usage):
-        shares = [(_owner(uses, pid, sample.t), share) for name, pid, share in sample.gpu if name == domain and share > 0]
-        spans.append((before.t, sample.t, shares))
-    return spans
 
 
 def _owner(uses: Uses, pid: int, t: int) -> str:
@@ -105,47 +113,15 @@ def _share_dynamic(
             if owner in PARTS:
                 parts[owner].append(EnergyPiece(start, end, used_share))
                 continue
-            spans = _during(training[owner], (start, end))
+            spans: list[tuple[int, int, AttemptKey]] = []  # what of the process's busy time lies in the interval
+            first = bisect.bisect_right(training[owner], start, key=lambda span: span[0]) - 1
+            for begin, finish, key in training[owner][max(0, first) :]:
+                if begin >= end:
+                    break
+                if finish > start:
+                    spans.append((max(begin, start), min(finish, end), key))
             length = sum(finish - begin for begin, finish, _ in spans)
             if not length:
                 parts["overhead"].append(EnergyPiece(start, end, used_share))
             for begin, finish, key in spans:
                 attempts[key].append(EnergyPiece(begin, finish, used_share * (finish - begin) / length))
-
-
-def _share_static(
-    grid: Sequence[int],
-    static: Sequence[float],
-    users: list[Span],
-    run: RunRecord,
-    uses: Uses,
-    attempts: dict[AttemptKey, list[EnergyPiece]],
-    parts: dict[str, list[EnergyPiece]],
-) -> None:
-    names = {owner for _, _, shares in users for owner, _ in shares}
-    slots = {attempt.slot for _, attempt in started_attempts(run) if attempt.process in names}
-    if not slots:
-        parts["others"].extend(on_grid(grid, static))
-    rates = [
-        energy / (max(1, len(slots)) * (end - start))
-        for energy, (start, end) in zip(static, itertools.pairwise(grid), strict=True)
-    ]
-    for slot in uses.slots:
-        if slot.slot not in slots:
-            continue
-        for key, held in slot.busy.items():
-            attempts[key].extend(priced(held, grid, rates))
-        for name, held in slot.parts.items():
-            parts[name].extend(priced(held, grid, rates))
-
-
-def _during(spans: Sequence[tuple[int, int, AttemptKey]], window: Interval) -> list[tuple[int, int, AttemptKey]]:
-    """Return what of a process's busy time lies in a window."""
-    index = max(0, bisect.bisect_right(spans, window[0], key=lambda span: span[0]) - 1)
-    inside = []
-    while index < len(spans) and spans[index][0] < window[1]:
-        start, end, key = spans[index]
-        if end > window[0]:
-            inside.append((max(start, window[0]), min(end, window[1]), key))
-        index += 1
-    return inside

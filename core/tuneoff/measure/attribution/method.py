@@ -18,11 +18,11 @@ from tuneoff.measure.presence import Presence
 from tuneoff.measure.spans import AttemptKey, Interval, foreign_attempts, last_ns
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.schema import Coefficients, EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 NO_USE = "no use of processes was sampled"
 NO_COORDINATOR = "no sample saw the coordinator"
-UNREAD = "a process did not say what it had used before its first trial"
+UNREAD = "a process did not report its CPU time before its first trial"
 OTHER_HOSTS = "trials ran on other hosts than the one that was metered"
 NOT_READ = "the CPU time of an attempt is not known: it was killed, and no sample saw its process"
 NO_BASELINE = "the idle power of the host is not known, so its energy cannot be split"
@@ -97,12 +97,6 @@ class Rates:
     grid: Sequence[int]
     of_cpu: Sequence[float]
     of_core: Sequence[float]
-
-
-def model_rates(coefficients: Coefficients, uses: Uses) -> Rates:
-    """Return the model's two weights, the same all the time."""
-    grid = [0, max(1, uses.end_ns)]
-    return Rates(grid, [coefficients.joules_per_cpu_second / 1e9], [coefficients.watts_per_core / 1e9])
 
 
 def by_rates(rates: Rates, uses: Uses) -> Attributed:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tuneoff.measure.presence import Around, Presence
+from tuneoff.measure.presence import Presence
 from tuneoff.measure.slots import clusters, slot_window
 from tuneoff.measure.spans import AttemptKey, Interval, OnSlot, busy, union, waits
 from tuneoff.record.run_record import RunRecord
@@ -124,45 +124,27 @@ def slot_uses(run: RunRecord, presence: Presence, end_ns: int) -> list[SlotUse]:
     """
     window = slot_window(run)
     keys = {id(attempt): (trial.trial, index) for trial in run.trials for index, attempt in enumerate(trial.attempts)}
-    return [
-        _slot_use(slot, items, presence.around.get(slot, []), window, end_ns, keys)
-        for slot, items in sorted(presence.slots.items())
-    ]
-
-
-def _slot_use(
-    slot: int,
-    items: list[OnSlot],
-    around: list[Around],
-    window: Interval | None,
-    end_ns: int,
-    keys: dict[int, AttemptKey],
-) -> SlotUse:
-    busy_pieces: dict[AttemptKey, list[TimePiece]] = {}
-    overhead: list[TimePiece] = []
-    for cluster in clusters(items):
-        if len(cluster) > 1:
-            _share_out(cluster, keys, busy_pieces, overhead)
-            continue
-        attempt = cluster[0].attempt
-        waited = waits(attempt)
-        busy_pieces[keys[id(attempt)]] = _whole(busy(attempt, waited))
-        overhead.extend(_whole(waited))
-    beside = [(piece.start_ns, piece.end_ns) for piece in around]
-    present = union([*beside, *((item.started_ns, item.ended_ns) for item in items)])
-    overhead.extend(_whole(_within(beside, (0, end_ns))))
-    overhead.sort()
-    vacant = _without([(0, end_ns)], present)
-    inside = _within(vacant, window) if window is not None else []
-    return SlotUse(
-        slot,
-        busy_pieces,
-        {
-            "overhead": overhead,
-            "idle": _whole(inside),
-            "outside": _whole(_without(vacant, inside)),
-        },
-    )
+    uses = []
+    for slot, items in sorted(presence.slots.items()):
+        busy_pieces: dict[AttemptKey, list[TimePiece]] = {}
+        overhead: list[TimePiece] = []
+        for cluster in clusters(items):
+            if len(cluster) > 1:
+                _share_out(cluster, keys, busy_pieces, overhead)
+                continue
+            attempt = cluster[0].attempt
+            waited = waits(attempt)
+            busy_pieces[keys[id(attempt)]] = _whole(busy(attempt, waited))
+            overhead.extend(_whole(waited))
+        beside = [(piece.start_ns, piece.end_ns) for piece in presence.around.get(slot, ())]
+        present = union([*beside, *((item.started_ns, item.ended_ns) for item in items)])
+        overhead.extend(_whole(_within(beside, (0, end_ns))))
+        overhead.sort()
+        vacant = _without([(0, end_ns)], present)
+        inside = _within(vacant, window) if window is not None else []
+        parts = {"overhead": overhead, "idle": _whole(inside), "outside": _whole(_without(vacant, inside))}
+        uses.append(SlotUse(slot, busy_pieces, parts))
+    return uses
 
 
 def _share_out(

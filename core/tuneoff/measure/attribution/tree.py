@@ -6,16 +6,15 @@ by then; the rest is the child's last moments, or a child that came and went bet
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tuneoff.measure.attribution.attempts import LONGEST_GAP_NS, Reading, Sampled, attempts_by_process
 from tuneoff.measure.attribution.slots import TimePiece
-from tuneoff.record.run_record import AttemptRecord, RunRecord
+from tuneoff.measure.spans import ProcessKey, process_key
+from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import LATE, ProcessUsage, UsageSample
 
-ProcessKey = tuple[int, int]  # pid, start as the kernel has it
 PARTS = ("services", "others")  # the framework's processes that do not train, and the test; what is not the run's
 SUITE, COORDINATOR, SERVICE, TESTING = "suite", "coordinator", "service", "test"  # what a process does that does not train
 ROLES = (SUITE, COORDINATOR, SERVICE, TESTING)
@@ -70,15 +69,25 @@ class _TreeReader:
         trained = {
             key: (name, [attempt for _, attempt in items])
             for name, items in attempts_by_process(run).items()
-            if (key := _key_on(name, self._host)) is not None
+            if (key := process_key(name, self._host)) is not None
         }
         self._trained = {key: name for key, (name, _) in trained.items()}
         for process in run.without_attempt:
-            if (key := _key_on(process.process, self._host)) is not None:
+            if (key := process_key(process.process, self._host)) is not None:
                 self._trained[key] = process.process
-        self._last_readings = {key: total for key, (_, attempts) in trained.items() if (total := _own_total(attempts))}
-        self._coordinators = {key for name in run.coordinators if (key := _key_on(name, self._host)) is not None}
-        self._supervisor = _key_on(samples.header.supervisor, self._host)
+        self._last_readings: dict[ProcessKey, Reading] = {}  # when its last attempt ended, and what it had used till then
+        for key, (_, attempts) in trained.items():
+            for attempt in attempts:
+                used = attempt.cpu_ns
+                if used is None:
+                    readings = (
+                        cpu for epoch in attempt.epochs for cpu in (epoch.cpu_ns, epoch.reported_cpu_ns) if cpu is not None
+                    )
+                    used = max(readings, default=0)
+                if attempt.process_cpu_ns is not None and attempt.ended_ns is not None:
+                    self._last_readings[key] = attempt.ended_ns, attempt.process_cpu_ns + used
+        self._coordinators = {key for name in run.coordinators if (key := process_key(name, self._host)) is not None}
+        self._supervisor = process_key(samples.header.supervisor, self._host)
         step, end = run.step("test"), None
         if step is not None:
             end = step.ended_ns if step.ended_ns is not None else run.test.tested_ns if run.test is not None else None
@@ -107,7 +116,13 @@ class _TreeReader:
         tree = suite = 0
         touched: set[str] = set()
         for pid, started in sample.gone:
-            self._leave(pid, started, since)
+            gone = self._seen.get(pid)
+            if gone is not None and gone.key[1] == started:
+                del self._seen[pid]
+                gone.seen_ns = since  # it has not changed up to the sample before
+                if gone.owner in self._members:
+                    self._members[gone.owner].pop(pid, None)
+                self._awaited.setdefault(gone.parent, []).append(gone)
         for usage in sample.processes:
             if usage.pid not in self._seen or self._seen[usage.pid].key[1] != usage.started_ns:
                 self._enter(usage, sample.t)
@@ -147,23 +162,19 @@ class _TreeReader:
         return replace(self._use, saw_coordinator=bool(self._coordinators & self._ever))
 
     def _enter(self, usage: ProcessUsage, t: int) -> None:
-        process = self._back(usage)
+        process = _SeenProcess(usage)
+        for awaited in self._awaited.values() if process.key in self._ever else ():  # it could not be read for a moment
+            earlier = next((earlier for earlier in awaited if earlier.key == process.key), None)
+            if earlier is not None:
+                awaited.remove(earlier)
+                process = earlier
+                break
         self._seen[usage.pid] = process
         self._ever.add(process.key)
         process.owner = process.owner or self._owner(process, usage)
         if process.owner not in ROLES:
             self._members.setdefault(process.owner, {})[usage.pid] = process
         self._use.owners.setdefault(usage.pid, []).append((t, _part(process.owner) if process.owner in ROLES else process.owner))
-
-    def _back(self, usage: ProcessUsage) -> _SeenProcess:
-        """Return a process that is there again, as it could not be read for a moment; else a new one."""
-        new = _SeenProcess(usage)
-        for awaited in self._awaited.values() if new.key in self._ever else ():
-            for process in awaited:
-                if process.key == new.key:
-                    awaited.remove(process)
-                    return process
-        return new
 
     def _owner(self, process: _SeenProcess, usage: ProcessUsage) -> str:
         if process.key in self._trained:
@@ -184,16 +195,6 @@ class _TreeReader:
                 self._last_readings[process.key] = self._last_readings[TEST]
             return TESTING
         return parent.owner if parent.owner == TESTING or parent.owner in self._members else SERVICE
-
-    def _leave(self, pid: int, started: int, since: int) -> None:
-        process = self._seen.get(pid)
-        if process is None or process.key[1] != started:
-            return
-        del self._seen[pid]
-        process.seen_ns = since  # it has not changed up to the sample before
-        if process.owner in self._members:
-            self._members[process.owner].pop(pid, None)
-        self._awaited.setdefault(process.parent, []).append(process)
 
     def _settle(self, parent: _SeenProcess, waited: int, since: int, t: int) -> int:
         """Take apart what a process's waited-for children grew by: known children, their last moments, unknown children.
@@ -278,23 +279,3 @@ def _part(role: str) -> str:
 
 def _usable_busy_ns(sample: UsageSample) -> int:
     return sample.usable_busy_ns if sample.usable_busy_ns is not None else sample.busy_ns
-
-
-def _key_on(name: str, host: str) -> ProcessKey | None:
-    """Return the key of a process of that host by its name (host:pid:start), None on another host."""
-    where, pid, started = name.rsplit(":", 2) if name.count(":") >= 2 else ("", "", "")
-    return (int(pid), int(started)) if where == host and pid.isdigit() and started.lstrip("-").isdigit() else None
-
-
-def _own_total(attempts: Iterable[AttemptRecord]) -> Reading | None:
-    """Return when the last attempt of a process ended, and what the process had used by its own last reading."""
-    last: Reading | None = None
-    for attempt in attempts:
-        if attempt.process_cpu_ns is None or attempt.ended_ns is None:
-            continue
-        used = attempt.cpu_ns
-        if used is None:
-            readings = (cpu for epoch in attempt.epochs for cpu in (epoch.cpu_ns, epoch.reported_cpu_ns) if cpu is not None)
-            used = max(readings, default=0)
-        last = attempt.ended_ns, attempt.process_cpu_ns + used
-    return last

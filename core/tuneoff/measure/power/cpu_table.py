@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tuneoff.measure.power.generations import ARM, GENERATIONS, TELLING, Generation, all_named, plain
+from tuneoff.measure.power.generations import ARM, GENERATIONS, TELLING, Generation, plain
 from tuneoff.record.environment import first_processor
 from tuneoff.record.run_record import RunRecord
 
@@ -96,7 +96,8 @@ def watts_for(cpu: CpuIdentity) -> Watts:
         if generation.key in generations and generation.vendor == cpu.vendor and cpu.id in generation.ids
     ]
     if not candidates:
-        candidates = [generation for generation in all_named(plain(cpu.name)) if generation.key in generations]
+        named = (generation for generation in GENERATIONS if generation.is_named(plain(cpu.name)))
+        candidates = [generation for generation in named if generation.key in generations]
         if not candidates:
             return _default(f"{cpu.label} is not in the table")
     contradicting = sorted(cpu.flags & (TELLING - candidates[0].flags))
@@ -249,27 +250,19 @@ class WeightRange:
 
 
 def weight_range(records: Iterable[RunRecord]) -> WeightRange:
-    """Return the range that holds for all of these runs: the widest; the table's default where a record does not tell."""
+    """Return the range that holds for all of these runs, of all their servers; the table's default where a record names none."""
+    (low, high), servers = default_ratio()
+    default = WeightRange(low=low, high=high, servers=servers)
     ranges = []
     for record in records:
-        low, high = (record.metrics.get(name) for name in (RATIO_LOW, RATIO_HIGH))
-        if low is None or high is None or low.value is None or high.value is None:
-            ranges.append(_default_range())
+        least, most = (record.metrics.get(name) for name in (RATIO_LOW, RATIO_HIGH))
+        if least is None or most is None or least.value is None or most.value is None:
+            ranges.append(default)
         else:
-            ranges.append(WeightRange(low=low.value, high=high.value, servers=low.source))
-    return widest(ranges)
-
-
-def widest(ranges: Iterable[WeightRange]) -> WeightRange:
-    """Return the range that holds all of these, of all their servers; of none the default."""
-    distinct = list(dict.fromkeys(ranges)) or [_default_range()]
+            ranges.append(WeightRange(low=least.value, high=most.value, servers=least.source))
+    distinct = list(dict.fromkeys(ranges)) or [default]
     return WeightRange(
         low=min(weights.low for weights in distinct),
         high=max(weights.high for weights in distinct),
         servers=" and ".join(dict.fromkeys(weights.servers for weights in distinct)),
     )
-
-
-def _default_range() -> WeightRange:
-    (low, high), servers = default_ratio()
-    return WeightRange(low=low, high=high, servers=servers)

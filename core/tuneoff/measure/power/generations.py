@@ -83,8 +83,3 @@ def plain(name: str) -> str:
     """Return a CPU's name in small letters without trade marks, "CPU", "processor", core counts and clock rates."""
     text = re.sub(r"\((?:r|tm)\)|®|™|,", " ", name.lower()).partition(" @ ")[0]
     return " ".join(re.sub(r"\b(?:cpu|processor|\d+-core)\b", " ", text).split())
-
-
-def all_named(plain_name: str) -> list[Generation]:
-    """Return the generations of a plain name: one, or none."""
-    return [generation for generation in GENERATIONS if generation.is_named(plain_name)]

@@ -138,8 +138,15 @@ class HostPower:
                 break
             if self._settings.meter != AUTO:
                 raise ExperimentError(refusal(self._settings, MeterError(problem)))
-            for name in _at_fault(self.plan):
-                broken[name] = f"{name} broke {problem}"
+            chosen = self.plan.chosen
+            assert chosen is not None  # something was read
+            at_fault = {chosen.name}  # of several read together: those that failed, else are silent, else all that give samples
+            if isinstance(chosen.meter, JointMeter):
+                idle = self.plan.baseline.idle_watts
+                domains = {name: part.description.domains for name, part in chosen.meter.parts.items()}
+                silent = {name for name, own in domains.items() if any(domain not in idle for domain in own)}
+                at_fault = chosen.meter.failed or silent or {name for name, own in domains.items() if own}
+            broken.update((name, f"{name} broke {problem}") for name in at_fault)
             self.plan.close()
             self.plan = open_power(self._settings, broken)
             tell(self.plan.line())
@@ -150,17 +157,6 @@ class HostPower:
     def close(self) -> None:
         """Close the meter."""
         self.plan.close()
-
-
-def _at_fault(power: PowerPlan) -> set[str]:
-    """Return which meters `auto` is not to take again: those parts that failed, else all that give samples."""
-    chosen = power.chosen
-    assert chosen is not None  # something was read
-    if not isinstance(chosen.meter, JointMeter):
-        return {chosen.name}
-    parts, idle = chosen.meter.parts, power.baseline.idle_watts
-    silent = {name for name, part in parts.items() if any(domain not in idle for domain in part.description.domains)}
-    return chosen.meter.failed or silent or {name for name, part in parts.items() if part.description.domains}
 
 
 def check_meters(file: MatrixFile) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -156,26 +157,20 @@ class Sampler:
     def _sample(self, tree: ProcessTree, writer: SampleWriter) -> None:
         """Look at the host and the tree until the end, and once more then."""
         try:
-            self._looks(tree, writer)
+            with contextlib.closing(HostClock(usable=self._usable)) as host:
+                pace, due = Pace(self._power.interval_seconds, MOST_SHARE), time.monotonic()
+                while not self._ended.is_set():
+                    before = time.thread_time()
+                    writer.write(self._look(tree, host))
+                    pace.spent(time.thread_time() - before)
+                    due = max(due + pace.interval(writer.written_bytes), time.monotonic())
+                    self._ended.wait(due - time.monotonic())
+                writer.write(self._look(tree, host))
         except OSError as error:
             writer.note(f"the use of processors and memory cannot be read any more: {error}")
         except Exception as error:  # a mistake here must show in the record, and not end the run
             log.exception("the sampler failed")
             writer.note(f"the sampler failed: {type(error).__name__}: {error}")
-
-    def _looks(self, tree: ProcessTree, writer: SampleWriter) -> None:
-        pace, host = Pace(self._power.interval_seconds, MOST_SHARE), HostClock(usable=self._usable)
-        try:
-            due = time.monotonic()
-            while not self._ended.is_set():
-                before = time.thread_time()
-                writer.write(self._look(tree, host))
-                pace.spent(time.thread_time() - before)
-                due = max(due + pace.interval(writer.written_bytes), time.monotonic())
-                self._ended.wait(due - time.monotonic())
-            writer.write(self._look(tree, host))
-        finally:
-            host.close()
 
     def _look(self, tree: ProcessTree, host: HostClock) -> UsageSample:
         now = clock.monotonic_ns()

@@ -98,7 +98,11 @@ class ProcessTree:
         supervisor = [self.supervisor] if self.supervisor is not None else []
         members = {member.pid: member for member in (*supervisor, *self._members.values())}
         for member in members.values():
-            if self._has_used_little(member, now_ns) or self._read(member, now_ns, changed):
+            if not member.is_new and now_ns - member.read_ns < EVERY_NS:
+                cpu_ns = self._cpu_clock(member.pid)
+                if cpu_ns is not None and 0 <= cpu_ns - member.cpu_ns < LITTLE_NS:
+                    continue
+            if self._read(member, now_ns, changed):
                 continue
             gone.append((member.pid, member.stat.started_ns))
             self._members.pop(member.pid, None)
@@ -115,13 +119,6 @@ class ProcessTree:
             changed[looked[0]] = self._members[looked[0]].usage(pss_bytes=looked[1])
         rss_bytes = sum(member.stat.rss_bytes for member in self._members.values())
         return TreeLook(tuple(changed.values()), tuple(gone), rss_bytes)
-
-    def _has_used_little(self, member: Member, now_ns: int) -> bool:
-        """Tell whether a process was read a moment ago and has used hardly anything since."""
-        if member.is_new or now_ns - member.read_ns >= EVERY_NS:
-            return False
-        cpu_ns = self._cpu_clock(member.pid)
-        return cpu_ns is not None and 0 <= cpu_ns - member.cpu_ns < LITTLE_NS
 
     def _read(self, member: Member, now_ns: int, changed: dict[int, ProcessUsage]) -> bool:
         """Read a process, and put it into `changed` if it has used something since; False if it is gone."""

@@ -54,7 +54,7 @@ class Alignment:
 
     Readings with the same boot id are comparable directly (offset 0). Other hosts are aligned through their wall-clock
     anchors; `uncertainty_ns` then bounds the error of the pairings. It cannot know by how much the wall clocks of two
-    hosts differ: `widen` adds what events that must follow each other prove about that.
+    hosts differ: what events that must follow each other prove about that is added to it.
     """
 
     def __init__(self, processes: Iterable[Process]) -> None:
@@ -77,11 +77,6 @@ class Alignment:
         if self.reference is None or not self.is_foreign(process):
             return 0
         return _wall_offset(process) - _wall_offset(self.reference)
-
-    def widen(self, process: Process, violation_ns: int) -> None:
-        """Note that an event of `process` seems to precede its cause by `violation_ns`: the alignment errs at least so much."""
-        if self.is_foreign(process):
-            self.uncertainty_ns = max(self.uncertainty_ns, violation_ns)
 
 
 class EventLog:

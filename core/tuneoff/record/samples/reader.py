@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,6 @@ class Samples:
 
     def shifted(self, by_ns: int) -> Samples:
         """Return the same samples with `by_ns` added to every time of a sample."""
-
         power = {name: EnergySeries([t + by_ns for t in series.times], series.joules) for name, series in self.power.items()}
         usage = tuple(msgspec.structs.replace(sample, t=sample.t + by_ns) for sample in self.usage)
         return replace(self, power=power, usage=usage)
@@ -55,18 +53,31 @@ def read_samples(path: Path) -> Samples | None:
     left out and noted: they would make negative energy.
 
     Raises:
-        ResultsError: the file cannot be read, has no header, another version, or a line that is none of ours.
+        ResultsError: the file cannot be read, has no header or another version, or it or a line is larger than any that a run
+            writes, or a line is not a sample.
     """
     path = path / SAMPLES if path.is_dir() else path
-    collector = _SampleSeries(path)
+    collector, number, size, torn = _SampleSeries(path), 0, 0, 0
     try:
         with open_regular(path) as file:
-            read, torn = _take_all(path, file, collector)
+            while line := file.readline(MOST_LINE_BYTES + 1):
+                size += len(line)
+                if size > MOST_BYTES or len(line) > MOST_LINE_BYTES:
+                    what, most = ("it", MOST_BYTES) if size > MOST_BYTES else ("a line of it", MOST_LINE_BYTES)
+                    problem = f"{path} is too large: {what} must have at most {most} bytes"
+                    raise ResultsError(f"{problem}; remove it, and the run has no energy")
+                if not line.endswith(b"\n"):
+                    torn = 1
+                    break
+                number += 1
+                collector.take(_decoder.decode(line))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
-    if read == 0:  # killed as it began
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ResultsError(f"{path} line {number} is not a sample: {error}; remove it: the run has no energy then") from error
+    if number == 0:  # killed as it began
         return None
     if collector.header is None:
         raise ResultsError(f"{path} has no header line; remove it, and the run has no energy")
@@ -89,32 +100,6 @@ def power_of(folder: Path) -> dict[str, Any] | None:
     if header is None:
         return None
     return values(header, ("meter", "kind", "source", "reason", "detail", "idle_problem"))
-
-
-def _take_all(path: Path, file: BufferedReader, collector: _SampleSeries) -> tuple[int, int]:
-    """Give every whole line to `collector`, one in memory at a time; return how many there were, and how many were not whole.
-
-    Raises:
-        ResultsError: a line is not a sample, or the file or a line is larger than any that a run writes.
-    """
-    number, size, decode, take = 0, 0, _decoder.decode, collector.take
-    try:
-        while line := file.readline(MOST_LINE_BYTES + 1):
-            size += len(line)
-            if size > MOST_BYTES or len(line) > MOST_LINE_BYTES:
-                raise _too_large(path, size)
-            if not line.endswith(b"\n"):
-                return number, 1
-            number += 1
-            take(decode(line))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ResultsError(f"{path} line {number} is not a sample: {error}; remove it: the run has no energy then") from error
-    return number, 0
-
-
-def _too_large(path: Path, size: int) -> ResultsError:
-    what, most = ("it", MOST_BYTES) if size > MOST_BYTES else ("a line of it", MOST_LINE_BYTES)
-    return ResultsError(f"{path} is too large: {what} must have at most {most} bytes; remove it, and the run has no energy")
 
 
 class _SampleSeries:
@@ -199,21 +184,13 @@ def sample_flags(samples: Samples | None) -> tuple[FlagRecord, ...]:
         more = len(samples.notes) - MOST_NOTES
         text = "; ".join(samples.notes[:MOST_NOTES]) + (f"; {more} more in power.jsonl" if more > 0 else "")
         flags.append(FlagRecord(name="power_problem", text=text, count=len(samples.notes)))
-    share = steal_share(samples)
-    if share is not None and share > STEAL_LIMIT:
-        text = (
-            f"the hypervisor took {100 * share:.1f} % of the processors' time during the run: others share them, times are longer"
-        )
-        flags.append(FlagRecord(name="steal", text=text))
-    return tuple(flags)
-
-
-def steal_share(samples: Samples) -> float | None:
-    """Return which share of the host's processor time was stolen between the first and the last sample; None without two."""
     usage = samples.usage
-    if len(usage) < 2 or usage[-1].t <= usage[0].t:
-        return None
-    return (usage[-1].steal_ns - usage[0].steal_ns) / ((usage[-1].t - usage[0].t) * max(1, samples.header.cpus))
+    available_ns = (usage[-1].t - usage[0].t) * max(1, samples.header.cpus) if usage else 0
+    share = (usage[-1].steal_ns - usage[0].steal_ns) / available_ns if available_ns > 0 else 0.0
+    if share > STEAL_LIMIT:
+        text = f"the hypervisor took {100 * share:.1f} % of the processors' time during the run"
+        flags.append(FlagRecord(name="steal", text=f"{text}: others share them, times are longer"))
+    return tuple(flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,13 +50,30 @@ def run_lifecycle(adapter_class: type[Adapter], context: RunContext) -> int:
 
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means
-    code = DONE
+    code, events = DONE, context.events
     adapter: Adapter | None = None
     try:
-        with _step(context.events, "deploy"):
+        with _step(events, "deploy"):
             adapter = adapter_class(context)
             adapter.deploy()
-        _steps_after_deploy(adapter, context)
+        with _step(events, "setup"):
+            adapter.setup()
+        with _step(events, "trial"):
+            adapter.run_trials()
+        with _step(events, "collect"):
+            best = adapter.collect_results()
+            value = number_of(best.value) if best is not None else None
+            if best is None:
+                events.write("best_known", trial=None)
+            elif value is None and best.value is not None:
+                raise StepError(f"the value of `Best` must be a number or None, but got {described_value(best.value)}")
+            else:
+                events.write("best_known", trial=best.trial_id, value=value)
+        if best is not None:
+            with _step(events, "test"):
+                adapter.test(best)
+        with _step(events, "metrics"):
+            adapter.collect_metrics()
     except Interrupted:
         code = INTERRUPTED
     except StepError:
@@ -64,7 +81,7 @@ def run_lifecycle(adapter_class: type[Adapter], context: RunContext) -> int:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one interruption is enough: un-deploy runs to its end or its limit
         try:
-            with _step(context.events, "undeploy"):
+            with _step(events, "undeploy"):
                 _undeploy(adapter or adapter_class(context), context, INTERRUPTED_SECONDS if code == INTERRUPTED else None)
         except StepError:
             code = FAILED
@@ -85,28 +102,6 @@ def _undeploy(adapter: Adapter, context: RunContext, seconds: float | None) -> N
     limit = context.spec.experiment.timeouts.undeploy_seconds
     adapter.undeploy_seconds = limit if seconds is None else min(limit, seconds)
     adapter.undeploy()
-
-
-def _steps_after_deploy(adapter: Adapter, context: RunContext) -> None:
-    events = context.events
-    with _step(events, "setup"):
-        adapter.setup()
-    with _step(events, "trial"):
-        adapter.run_trials()
-    with _step(events, "collect"):
-        best = adapter.collect_results()
-        if best is None:
-            events.write("best_known", trial=None)
-        else:
-            value = number_of(best.value)
-            if value is None and best.value is not None:
-                raise StepError(f"the value of `Best` must be a number or None, but got {described_value(best.value)}")
-            events.write("best_known", trial=best.trial_id, value=value)
-    if best is not None:
-        with _step(events, "test"):
-            adapter.test(best)
-    with _step(events, "metrics"):
-        adapter.collect_metrics()
 
 
 @contextlib.contextmanager

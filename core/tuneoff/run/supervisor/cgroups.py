@@ -50,7 +50,12 @@ def group_sites(wanted: Sequence[Controller], root: Path | None = None) -> dict[
     With cgroup v2 a process is in one group only: where no site has all of them, the first one in `wanted` has its site.
     """
     root = root or ROOT
-    sites = {controller: site for controller in wanted if (site := _v1_site(root, controller)) is not None}
+    sites: dict[Controller, GroupSite] = {}
+    for controller in wanted:
+        mount = root / controller
+        if (mount / LIMIT_FILES[V1, controller]).exists() or (mount / "cgroup.procs").exists():  # a hierarchy of version 1
+            parent = next(filter(_is_writable, (_own_group(mount, controller), mount)), None)
+            sites[controller] = GroupSite(text=f"{V1}, but {NO_PERMISSION}" if parent is None else V1, parent=parent)
     rest = [controller for controller in wanted if controller not in sites]
     return {**sites, **_v2_sites(root, rest)} if rest else sites
 
@@ -68,17 +73,6 @@ def own_quota(root: Path | None = None) -> float | None:
     return None
 
 
-def _v1_site(root: Path, controller: Controller) -> GroupSite | None:
-    """Return the site in a hierarchy of version 1, or None where the controller has none."""
-    mount = root / controller
-    if not ((mount / LIMIT_FILES[V1, controller]).exists() or (mount / "cgroup.procs").exists()):
-        return None
-    for candidate in (_own_group(mount, controller), mount):
-        if _is_writable(candidate):
-            return GroupSite(text=V1, parent=candidate)
-    return GroupSite(text=f"{V1}, but {NO_PERMISSION}")
-
-
 def _v2_sites(root: Path, wanted: Sequence[Controller]) -> dict[Controller, GroupSite]:
     if not (root / "cgroup.controllers").exists():
         return {controller: GroupSite(text=f"no {controller} controller") for controller in wanted}
@@ -88,20 +82,16 @@ def _v2_sites(root: Path, wanted: Sequence[Controller]) -> dict[Controller, Grou
     writable = [folder for folder in above if _is_writable(folder)]
     if not writable:
         return {controller: GroupSite(text=f"{V2}, but {NO_PERMISSION}") for controller in wanted}
-    handed_down = [(folder, _handed_down(folder)) for folder in writable]
+    handed_down: dict[Path, set[str]] = {}  # the controllers that groups below a group have
+    for folder in writable:
+        with contextlib.suppress(OSError):
+            handed_down[folder] = set((folder / "cgroup.subtree_control").read_text().split())
     for together in (wanted, *([controller] for controller in wanted)):
-        parent = next((folder for folder, controllers in handed_down if controllers.issuperset(together)), None)
+        parent = next((folder for folder, controllers in handed_down.items() if controllers.issuperset(together)), None)
         if parent is not None:
             lacking = {c: GroupSite(text=f"{V2} without a delegated {c} controller beside that of {together[0]}") for c in wanted}
             return {**lacking, **{controller: GroupSite(text=V2, parent=parent) for controller in together}}
     return {controller: GroupSite(text=f"{V2} without a delegated {controller} controller") for controller in wanted}
-
-
-def _handed_down(group: Path) -> set[str]:
-    """Return the controllers that groups below a group have."""
-    with contextlib.suppress(OSError):
-        return set((group / "cgroup.subtree_control").read_text().split())
-    return set()
 
 
 def _own_group(mount: Path, controller: str) -> Path:

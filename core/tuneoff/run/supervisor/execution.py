@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import select
-import signal
 import subprocess
 import sys
 import tempfile
@@ -34,7 +33,6 @@ from tuneoff.base.processes import (
     end_all,
     in_session,
     is_alive,
-    kill,
     session_of,
     with_mark,
 )
@@ -164,10 +162,6 @@ class Coordinator:
             self._not_adopted.update(seen)
         return code
 
-    def ask_to_end(self) -> None:
-        """SIGTERM: the coordinator un-deploys and ends."""
-        kill(self.pid, signal.SIGTERM)
-
     def kill_all(self) -> list[int]:
         """SIGKILL the coordinator and every other process of the run."""
         killed = end_all(lambda: [*([self.pid] if self._process.poll() is None else []), *self.descendants()])
@@ -226,7 +220,10 @@ def undeploy_outside(results: Path, specs: Mapping[str, RunSpec], within_seconds
             log.warning("%s is not un-deployed: %s; put a folder of plain files there", folder, odd)
         elif seconds >= LEAST_SECONDS:
             try:
-                _undeploy(Execution(spec=spec, execution_id=folder.name, folder=folder), results, seconds)
+                execution = Execution(spec=spec, execution_id=folder.name, folder=folder)
+                undeploy = Undeploy(trial_context(execution), max(1.0, seconds - START_SECONDS))
+                with tempfile.TemporaryDirectory(prefix="tuneoff-", ignore_cleanup_errors=True) as temporary:  # in no record
+                    undeploy_in_fresh_process(execution, results, Path(temporary), undeploy, seconds)
             except OSError as error:  # a file of the folder is in the way or of somebody else, or the disk is full
                 log.warning("%s is not un-deployed: %s; run what its %s says", folder, error, OUTSIDE)
         leftovers += left_outside(folder)
@@ -255,12 +252,14 @@ def _odd(folder: Path) -> str | None:
         return str(error.strerror)
 
 
-def _undeploy(execution: Execution, results: Path, seconds: float) -> None:
-    undeploy = Undeploy(trial_context(execution), max(1.0, seconds - START_SECONDS))
-    with tempfile.TemporaryDirectory(prefix="tuneoff-", ignore_cleanup_errors=True) as temporary:  # new: no record names it
-        fresh = Coordinator(execution, results, Path(temporary), undeploy)
-        try:
-            fresh.wait(seconds)
-            fresh.kill_all()
-        finally:
-            fresh.close()
+def undeploy_in_fresh_process(
+    execution: Execution, results: Path, temporary: Path, undeploy: Undeploy, within_seconds: float
+) -> bool:
+    """Un-deploy an execution; False: that did not end in time, and was killed."""
+    fresh = Coordinator(execution, results, temporary, undeploy)
+    try:
+        has_ended = fresh.wait(within_seconds) is not None
+        fresh.kill_all()
+    finally:
+        fresh.close()
+    return has_ended

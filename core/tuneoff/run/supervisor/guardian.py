@@ -138,14 +138,10 @@ def main(kind: str, *arguments: str) -> None:
             from tuneoff.run.supervisor.execution import undeploy_begun
 
             undeploy_begun(results, int(arguments[1]), UNDEPLOY_SECONDS)
-    else:
-        announced = text.split(b"\0")[:-1]  # what follows the last one was never written to its end
-        _clean_after_command(arguments[0], int(arguments[1]), [Path(os.fsdecode(folder)) for folder in announced])
-
-
-def _clean_after_command(mark: str, session: int, folders: Iterable[Path]) -> None:
-    end_guarded(lambda: with_mark_and_sessions(WATCHED, mark, session))
-    for folder in folders:
+        return
+    end_guarded(lambda: with_mark_and_sessions(WATCHED, arguments[0], int(arguments[1])))
+    for announced in text.split(b"\0")[:-1]:  # what follows the last one was never written to its end
+        folder = Path(os.fsdecode(announced))
         if folder.is_relative_to(CGROUPS):
             remove_cgroup(folder)
         elif (temporary := PrivateFolder.open(folder)) is not None:

@@ -53,28 +53,6 @@ def _removed(entries: Iterable[tuple[str, str]]) -> list[str]:
     return problems
 
 
-def _own_folder(value: str, execution: Path) -> PrivateFolder | None:
-    """Open a folder of a list that anyone may have written, if it is what tuneoff makes for a run, by its place, name and owner.
-
-    Nothing else is ever removed by such a list, and no process ended for it.
-    """
-    folder = PrivateFolder.open(Path(value)) if re.fullmatch(OWN_NAME, os.path.basename(value)) is not None else None
-    if folder is None:
-        return None
-    holds_results = f"{execution}/".startswith(f"{folder.real}/")  # a results folder may have such a name
-    if holds_results or not folder.is_in((tempfile.gettempdir(), *TEMPORARY)):
-        folder.close()
-        return None
-    return folder
-
-
-def _is_own_cgroup(value: str, execution: Path) -> bool:
-    """Tell whether a control group of such a list is what tuneoff makes for an execution."""
-    parent, name = os.path.split(value)
-    is_named = re.fullmatch(rf"tuneoff-{re.escape(execution.name)}-\d+", name) is not None
-    return is_named and os.path.realpath(parent).startswith(f"{CGROUPS}/")
-
-
 def left_outside(folder: Path) -> list[str]:
     """Return one line on what an execution may have left outside this machine; none where its un-deploy came to its end."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -109,22 +87,28 @@ def clean_results(results: Path) -> list[int]:
     unfinished = [path.parent for path in results.glob(f"{RUNS}/*/*/{LEFTOVERS}") if not os.path.lexists(path.parent / END)]
     entries = [(kind, value, folder) for folder in unfinished for kind, value in remembered(folder)]
     with contextlib.ExitStack() as held:
-        folders = [folder for kind, value, of in entries if kind == "folder" and (folder := _own_folder(value, of)) is not None]
-        for folder in folders:
-            held.enter_context(folder)
-        folders = [folder for folder in folders if not _is_used_by_others(folder, mark)]  # else these results are a copy
+        folders: list[PrivateFolder] = []
+        for kind, value, of in entries:  # anyone may have written the list: only what tuneoff makes, by place, name and owner
+            is_named = kind == "folder" and re.fullmatch(OWN_NAME, os.path.basename(value)) is not None
+            if is_named and (opened := PrivateFolder.open(Path(value))) is not None:
+                held.enter_context(opened)
+                holds_results = f"{of}/".startswith(f"{opened.real}/")  # a results folder may have such a name
+                if opened.is_in((tempfile.gettempdir(), *TEMPORARY)) and not holds_results:
+                    folders.append(opened)
+        others = set(with_mark(RESULTS_MARK, "", is_prefix=True)) - set(with_mark(RESULTS_MARK, mark)) if folders else set()
+        for folder in folders.copy():
+            users = {pid for name in (str(folder.path), folder.real) for pid in with_mark("TMPDIR", name)} | folder.writers()
+            if others & users:  # these results are a copy: the folder is that of a run of others, or one writes there
+                folders.remove(folder)
         killed = end_all(lambda: set(with_mark(RESULTS_MARK, mark)).union(*(folder.writers() for folder in folders)))
         for folder in folders:
             folder.remove()
-    _removed((kind, value) for kind, value, of in entries if kind == "cgroup" and _is_own_cgroup(value, of))
+    for kind, value, of in entries:  # of control groups too only what tuneoff makes for that execution
+        parent, name = os.path.split(value)
+        is_named = re.fullmatch(rf"tuneoff-{re.escape(of.name)}-\d+", name) is not None
+        if kind == "cgroup" and is_named and os.path.realpath(parent).startswith(f"{CGROUPS}/"):
+            remove_cgroup(Path(value))
     return killed
-
-
-def _is_used_by_others(folder: PrivateFolder, mark: str) -> bool:
-    """Tell whether a run of another results folder is at work in a temporary folder: it is its own, or it writes there."""
-    others = set(with_mark(RESULTS_MARK, "", is_prefix=True)) - set(with_mark(RESULTS_MARK, mark))
-    has_it = {pid for name in (str(folder.path), folder.real) for pid in with_mark("TMPDIR", name)}
-    return bool(others & (has_it | folder.writers()))
 
 
 def shared_memory() -> set[str]:
@@ -163,11 +147,12 @@ class RunMemory:
 
     def left(self) -> list[str]:
         """Return the names of what is the run's and still there, and in no use."""
-        return sorted(unmapped({name for name in shared_memory() - self._before if self._is_own(name)}))
-
-    def _is_own(self, name: str) -> bool:
-        numbers = {int(word) for word in re.split(r"[^0-9A-Za-z]", name) if word.isdecimal()}  # not the digits of a random word
-        return name in self._used or self._execution_id in name or bool(numbers & self._pids)
+        left = set()
+        for name in shared_memory() - self._before:
+            numbers = {int(word) for word in re.split(r"[^0-9A-Za-z]", name) if word.isdecimal()}  # no digits of a random word
+            if name in self._used or self._execution_id in name or numbers & self._pids:
+                left.add(name)
+        return sorted(unmapped(left))
 
 
 def _used(pid: int, names: Iterable[str]) -> Iterator[str]:

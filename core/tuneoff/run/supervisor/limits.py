@@ -47,10 +47,17 @@ def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, r
     """
     by_core = {spec.experiment.workers: spec for spec in specs if _left_to_core(spec)[1]}
     for workers, spec in by_core.items():
-        if workers.cpu_limit == "quota" and (why := _no_quota(spec, root)) is not None:
+        if workers.cpu_limit != "quota":
+            continue
+        with tempfile.TemporaryDirectory() as folder:  # its groups are made once, and removed
+            execution = Execution(spec=spec, execution_id=f"try-{os.urandom(3).hex()}", folder=Path(folder))
+            groups = make_groups(execution, _wanted(spec), root)
+            for group in dict.fromkeys(name for controller_groups in groups.values() for name in controller_groups.folders):
+                os.rmdir(group)
+        if not groups["cpu"].folders:
             raise UnsupportedError(
-                f"`workers.cpu_limit: quota` needs control groups that limit CPU time, but there are none here ({why}); "
-                "use cpu_limit: none"
+                "`workers.cpu_limit: quota` needs control groups that limit CPU time, but there are none here "
+                f"({groups['cpu'].text}); use cpu_limit: none"
             )
     needed = max((workers.count * int(workers.cpus) for workers in by_core if workers.cpu_limit == AFFINITY), default=0)
     if not needed:
@@ -126,16 +133,6 @@ def _wanted(spec: RunSpec) -> dict[Controller, float]:
     if core_limits_cpu and workers.cpu_limit == "quota":
         wanted["cpu"] = workers.cpus
     return wanted
-
-
-def _no_quota(spec: RunSpec, root: Path | None) -> str | None:
-    """Make a run's groups, remove them, and return why there is no quota, or None."""
-    with tempfile.TemporaryDirectory() as folder:
-        execution = Execution(spec=spec, execution_id=f"try-{os.urandom(3).hex()}", folder=Path(folder))
-        groups = make_groups(execution, _wanted(spec), root)
-        for group in dict.fromkeys(name for controller_groups in groups.values() for name in controller_groups.folders):
-            os.rmdir(group)
-    return None if groups["cpu"].folders else groups["cpu"].text
 
 
 def _slots(workers: Workers, processors: tuple[int, ...], groups: Mapping[Controller, Groups]) -> tuple[SlotLimits, ...]:

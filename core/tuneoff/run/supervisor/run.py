@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 from tuneoff.base import clock
 from tuneoff.base.layout import EVENTS, LOG, RUNS
 from tuneoff.base.private_folder import PrivateFolder
-from tuneoff.base.processes import COORDINATOR, command_line, last_words, process_text, reap, stat_fields
+from tuneoff.base.processes import COORDINATOR, command_line, kill, last_words, process_text, stat_fields
 from tuneoff.base.targets import load_target
 from tuneoff.errors import InfrastructureError, PluginError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, write_accounting
@@ -31,7 +32,14 @@ from tuneoff.record.results_folder import note_begun
 from tuneoff.record.run_context import remember
 from tuneoff.run.lifecycle import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
 from tuneoff.run.progress import Listener, Tracker
-from tuneoff.run.supervisor.execution import Coordinator, Execution, Undeploy, new_execution, write_inputs
+from tuneoff.run.supervisor.execution import (
+    Coordinator,
+    Execution,
+    Undeploy,
+    new_execution,
+    undeploy_in_fresh_process,
+    write_inputs,
+)
 from tuneoff.run.supervisor.leftovers import RunMemory, clean_execution
 from tuneoff.run.supervisor.limits import limit_workers
 from tuneoff.run.supervisor.logs import Logs
@@ -124,7 +132,9 @@ def supervise(request: RunRequest) -> Supervised:
             leftovers = supervision.end_everything()
             temporary.remove()
             leftovers += clean_execution(execution.folder)
-            reap()
+            with contextlib.suppress(ChildProcessError):  # all `Popen` objects were waited for: collect what else has ended
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
         sampler.stop(INTERRUPTED_COLLECT_SECONDS if request.interrupt.is_set() else COLLECT_SECONDS)
     supervision.write_ends(leftovers)
     for name, text in request.flags_after():
@@ -168,7 +178,7 @@ class _Supervision:
                 if self._stop is not _AT_ITS_OWN_END:
                     asked_ns = now
                     self._write_stop(self._stop.ruling, cancels=True)
-                    self._coordinator.ask_to_end()
+                    kill(self._coordinator.pid, signal.SIGTERM)  # it un-deploys and ends
             elif now - asked_ns > self._stop.end_seconds * clock.NANOSECONDS:
                 self._coordinator.kill_all()
         self._take_events()
@@ -178,14 +188,18 @@ class _Supervision:
         self._look()
         if not self._tracker.undeployed:
             self._coordinator.kill_all()
-            self._undeploy_in_fresh_process()
+            seconds = self._stop.undeploy_seconds
+            undeploy = Undeploy(self._context, seconds)
+            if not undeploy_in_fresh_process(self._execution, self._request.results, self._temporary, undeploy, seconds):
+                self._problems.append("un-deploy in a fresh process did not end in time and was killed")
+            self._take_events()
         return ruling
 
     def _ruling(self, code: int) -> Ruling | None:
         if self._stop is not _AT_ITS_OWN_END:
             return self._stop.ruling
         if code == INTERRUPTED and self._tracker.undeploy_ended:
-            reason = "the coordinator was told to end by someone else"
+            reason = "the coordinator was terminated by another process"
             return Ruling(status="interrupted", reason=reason, charged="infrastructure")
         if code not in (DONE, FAILED) or not self._tracker.undeploy_ended:  # whatever its code, os._exit does not end the steps
             reason = f"the coordinator ended with exit code {code} in step {self._tracker.step}; see {LOG} in its folder"
@@ -204,23 +218,22 @@ class _Supervision:
         """End what outlived the coordinator and return what had to be ended or is still there."""
         coordinator = self._coordinator
         self._memory.look(coordinator.descendants)
-        leftovers = [self._survivor(pid) for pid in coordinator.survivors(self._stop.exit_seconds)]
+        leftovers = []
+        for pid in coordinator.survivors(self._stop.exit_seconds):
+            text, fields = f"process {pid}: {process_text(pid, COORDINATOR, 'the coordinator')}", stat_fields(pid)
+            if fields is not None:  # else it has ended meanwhile
+                began, steps = int(fields[19]) * clock.TICK_NS - clock.slept_ns(), {"start": 0, **self._tracker.steps}
+                moments = (began, began + clock.TICK_NS)
+                first, last = ([step for step, at in steps.items() if at <= moment][-1] for moment in moments)
+                parent = int(fields[1])
+                is_orphan = parent in (os.getpid(), coordinator.pid)
+                whose = "its parent has ended" if is_orphan else f"its parent is process {parent}: {command_line(parent)}"
+                text += f"; started in step {first if first == last else f'{first} to {last}'}; {whose}"
+            leftovers.append(text)
         coordinator.kill_all()
         coordinator.close()
         leftovers += [f"shared memory /dev/shm/{name}" for name in self._memory.left()]
         return leftovers + self._problems
-
-    def _survivor(self, pid: int) -> str:
-        """Return what a process that outlived the coordinator is, in which step it was started, and by whom."""
-        text, fields = f"process {pid}: {process_text(pid, COORDINATOR, 'the coordinator')}", stat_fields(pid)
-        if fields is None:  # it has ended meanwhile
-            return text
-        began, steps = int(fields[19]) * clock.TICK_NS - clock.slept_ns(), {"start": 0, **self._tracker.steps}
-        first, last = ([step for step, at in steps.items() if at <= moment][-1] for moment in (began, began + clock.TICK_NS))
-        parent = int(fields[1])
-        is_orphan = parent in (os.getpid(), self._coordinator.pid)
-        whose = "its parent has ended" if is_orphan else f"its parent is process {parent}: {command_line(parent)}"
-        return f"{text}; started in step {first if first == last else f'{first} to {last}'}; {whose}"
 
     def write_ends(self, leftovers: Sequence[str]) -> None:
         """Write the end of trials that nobody wrote, and flag what was left."""
@@ -260,22 +273,11 @@ class _Supervision:
                 reason = f"step {step} took longer than {limit:g} s"
                 charged = _CHARGED_WHEN_LATE.get(step, "framework")
                 return _Stop(ruling=Ruling(status="timeout", reason=reason, charged=charged))
-        most, failed = experiment.failures.max_failed_trials, tracker.failed_for_good
+        most, failed = experiment.failures.max_failed_trials, len(tracker.failed_for_good)
         if most is not None and failed > most:
             reason = f"{failed} trials failed, more than failures.max_failed_trials={most}"
             return _Stop(ruling=Ruling(status="failed", reason=reason, charged="workload"))
         return None
-
-    def _undeploy_in_fresh_process(self) -> None:
-        seconds = self._stop.undeploy_seconds
-        fresh = Coordinator(self._execution, self._request.results, self._temporary, Undeploy(self._context, seconds))
-        try:
-            if fresh.wait(seconds) is None:
-                self._problems.append("un-deploy in a fresh process did not end in time and was killed")
-            fresh.kill_all()
-        finally:
-            fresh.close()
-        self._take_events()
 
 
 def make_temporary_folder(execution: Execution) -> PrivateFolder:

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.identity import configuration_digest
 from tuneoff.base.numbers import number_of
 from tuneoff.base.process_limits import die_with_parent, end_with
 from tuneoff.base.process_state import TrainingState
@@ -52,12 +53,39 @@ def main(arguments: list[str]) -> int:
 
 
 def _test(context_file: str, trial_id: str, configuration_file: str, output: str) -> int:
+    """Load the checkpoint of a trial, score it on the test split and write the scores as JSON to `output`.
+
+    A score that is not a finite number is null there, and its text is in `non_finite`; not finite in `details` is null too.
+    """
     try:
         context = TrialContext.read(context_file)
         hold_children(context.execution_id)
         path, configuration = Path(output).absolute(), _configuration(configuration_file)
         with TrainingState(context.workload, context.folder, context.umask).entered():
-            score_to_file(context, trial_id, configuration, path)
+            workload = context.make_workload()
+            workload.limit_threads(context.threads)
+            workload.load(configuration, context.seeds(configuration_digest(configuration)))
+            sha256, epoch = None, None
+            if workload.has_state:
+                checkpoint = read_checkpoint(checkpoint_path(context.run_dir, trial_id))
+                workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
+                sha256, epoch = checkpoint.sha256, checkpoint.epoch
+            scores = workload.test()
+            workload.close()
+            finite = EpochMetrics.of(scores.values)
+            result = {
+                "trial": trial_id,
+                "scores": finite.metrics,
+                "non_finite": finite.non_finite,
+                "details": _without_non_finite(dict(scores.details)),
+                "checkpoint_sha256": sha256,
+                "checkpoint_epoch": epoch,
+                "device": workload.device(),
+                "cpu_ns": process_tree_cpu_ns(),  # since the start of this process
+            }
+            temporary = path.with_suffix(".tmp")
+            temporary.write_text(json.dumps(result, allow_nan=False))
+            os.replace(temporary, path)
     except BaseException as error:  # a workload's test may fail in any way: the last line says why
         traceback.print_exc()
         print(described(error), file=sys.stderr)
@@ -87,41 +115,6 @@ def _run(context_file: str, trial_id: str, configuration_file: str, attempt: str
 def _configuration(path: str) -> dict[str, object]:
     configuration: dict[str, object] = json.loads(Path(path).read_text())
     return configuration
-
-
-def score_to_file(context: TrialContext, trial_id: str, configuration: Mapping[str, Any], output: Path) -> None:
-    """Load the checkpoint of `trial_id`, score it on the test split and write the scores as JSON to `output`.
-
-    A score that is not a finite number is null there, and its text is in `non_finite`; not finite in `details` is null too.
-    `cpu_ns` is what this process used since its start.
-
-    Raises:
-        CheckpointError: the checkpoint is missing or unreadable.
-    """
-    workload = context.make_workload()
-    workload.limit_threads(context.threads)
-    workload.load(configuration, context.seeds(configuration))
-    sha256, epoch = None, None
-    if workload.has_state:
-        checkpoint = read_checkpoint(checkpoint_path(context.run_dir, trial_id))
-        workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
-        sha256, epoch = checkpoint.sha256, checkpoint.epoch
-    scores = workload.test()
-    workload.close()
-    finite = EpochMetrics.of(scores.values)
-    result = {
-        "trial": trial_id,
-        "scores": finite.metrics,
-        "non_finite": finite.non_finite,
-        "details": _without_non_finite(dict(scores.details)),
-        "checkpoint_sha256": sha256,
-        "checkpoint_epoch": epoch,
-        "device": workload.device(),
-        "cpu_ns": process_tree_cpu_ns(),
-    }
-    temporary = output.with_suffix(".tmp")
-    temporary.write_text(json.dumps(result, allow_nan=False))
-    os.replace(temporary, output)
 
 
 def _without_non_finite(value: Any) -> Any:

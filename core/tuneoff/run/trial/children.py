@@ -118,22 +118,19 @@ def _holders(spared: Collection[int]) -> list[tuple[Any, set[int], Callable[[Any
     holders = []
     for holder in gc.get_objects() if kinds else ():
         close = next((close for kind, close in kinds.items() if issubclass(type(holder), kind)), None)
-        if close is not None and (pids := _pids_of(holder)) and not pids.intersection(spared):
+        if close is None:
+            continue
+        names = ("_pool", "_workers", "_processes", "_process")
+        held = next((value for name in names if (value := getattr(holder, name, None))), ())
+        processes = held.values() if isinstance(held, dict) else held if isinstance(held, list) else [held]
+        pids = {pid for process in processes if (pid := getattr(process, "pid", None)) is not None and is_alive(pid)}
+        if pids and not pids.intersection(spared):  # none of a pool of threads, or of one that is closed
             holders.append((holder, pids, close))
     return holders
 
 
 def _shut_down(executor: Any) -> None:
     executor.shutdown(wait=False)
-
-
-def _pids_of(holder: Any) -> set[int]:
-    """Return the processes of such an object; none of a pool of threads, or of one that is closed."""
-    names = ("_pool", "_workers", "_processes", "_process")
-    held = next((value for name in names if (value := getattr(holder, name, None))), ())
-    processes = held.values() if isinstance(held, dict) else held if isinstance(held, list) else [held]
-    pids = {getattr(process, "pid", None) for process in processes}
-    return {pid for pid in pids if pid is not None and is_alive(pid)}
 
 
 def _modules(end: str, attribute: str) -> list[Any]:

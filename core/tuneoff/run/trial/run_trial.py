@@ -132,7 +132,8 @@ class _Attempt:
         self.identity = {"trial": trial_id} if attempt == 1 else {"trial": trial_id, "attempt": attempt}
         self.trial_id = trial_id
         self.configuration = configuration
-        self.seeds = process.context.seeds(configuration)
+        self.digest = configuration_digest(configuration)
+        self.seeds = process.context.seeds(self.digest)
         self.cpu = CpuClock()
         self.epochs = 0
         self.value: float | None = None
@@ -149,7 +150,7 @@ class _Attempt:
             **self.identity,
             slot=slot,
             configuration=self.configuration,
-            digest=configuration_digest(self.configuration),
+            digest=self.digest,
             seed=self.seeds.trial,
             threads=self.context.threads,
             process_cpu_ns=self.cpu.started_ns,
@@ -219,7 +220,7 @@ class _Attempt:
             return None
         try:
             checkpoint = read_checkpoint(path)
-            if configuration_digest(checkpoint.configuration) != configuration_digest(self.configuration):
+            if configuration_digest(checkpoint.configuration) != self.digest:
                 return "the checkpoint is of another configuration"
             if not checkpoint.history:
                 return None

@@ -131,6 +131,8 @@ class _Fork:
 
 def fork_server_main(descriptor: int, modules: Sequence[str]) -> None:
     """Be a fork server until its socket is closed."""
+    from tuneoff.base.process_limits import die_with_parent
+
     import_all(("tuneoff.run.trial.pool", *modules))
     server_pid = os.getpid()
     with socket.socket(fileno=descriptor) as server:
@@ -144,21 +146,15 @@ def fork_server_main(descriptor: int, modules: Sequence[str]) -> None:
                 except OSError as error:  # no more processes, or no memory
                     answer = -(error.errno or errno.EAGAIN)
                 if answer == 0:
-                    server.close()
-                    _be_fork(descriptors[0], server_pid)
+                    try:
+                        server.close()
+                        die_with_parent(parent=server_pid)
+                        worker_main(descriptors[0])
+                    except BaseException:
+                        traceback.print_exc()
+                    finally:
+                        os._exit(1)
                 os.close(descriptors[0])
             else:
                 answer = os.waitstatus_to_exitcode(os.waitpid(int.from_bytes(data, "big"), 0)[1])
             server.sendall(answer.to_bytes(_NUMBER_BYTES, "big", signed=True))
-
-
-def _be_fork(descriptor: int, server_pid: int) -> None:
-    from tuneoff.base.process_limits import die_with_parent
-
-    try:
-        die_with_parent(parent=server_pid)
-        worker_main(descriptor)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(1)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tuneoff.base.capabilities import LOCAL
 from tuneoff.base.identity import canonical_json
-from tuneoff.capabilities import LOCAL
 from tuneoff.judge.groups import cpu_limit
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece

@@ -19,7 +19,9 @@ from typing import Any
 from tuneoff.base.layout import RECORD, RUNS
 from tuneoff.base.output import plain_line
 from tuneoff.errors import ResultsError, TuneoffError
-from tuneoff.measure.stored import record_text
+from tuneoff.measure.stored import read_run
+from tuneoff.record.end import end_bytes, key_of
+from tuneoff.record.store import encode
 from tuneoff.tell.live.sentences import to_json
 from tuneoff.tell.live.watcher import Watcher
 
@@ -107,7 +109,8 @@ class Site:
             return text_answer(HTTPStatus.PERMANENT_REDIRECT, "see /", ("Location", "/"))
         if path in records:
             try:
-                return Answer(content_type=JSON, body=record_text(records[path]))
+                record, key = read_run(records[path]), key_of(end_bytes(records[path]))  # its run.json, as it is or as it will be
+                return Answer(content_type=JSON, body=b"".join(encode(record, key)))
             except ResultsError as error:
                 return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         return text_answer(HTTPStatus.NOT_FOUND, "there is no such page; see /")

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff import registry
+from tuneoff.base.capabilities import LOCAL
 from tuneoff.base.identity import is_finite
 from tuneoff.base.space import Categorical, Constant
-from tuneoff.capabilities import LOCAL
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.power_settings import AUTO, INTERVAL_SECONDS, NO_METER, PowerSettings
 from tuneoff.experiment.spec import RunSpec, WorkloadSpec

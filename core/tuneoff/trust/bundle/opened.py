@@ -15,9 +15,9 @@ from typing import Annotated, Any
 import msgspec
 
 from tuneoff import registry
+from tuneoff.base.capabilities import LOCAL
 from tuneoff.base.files import sha256_of, without_links
 from tuneoff.base.interrupting import interrupting
-from tuneoff.capabilities import LOCAL
 from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
 from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.plan import REPRODUCES, Plan, PlannedRun

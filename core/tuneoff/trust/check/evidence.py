@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tuneoff.base.capabilities import Capabilities
 from tuneoff.base.findings import Check, Finding, judged
 from tuneoff.base.layout import EVENTS
-from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.measure.use import SHARE
 from tuneoff.record.events.reader import EventLog

@@ -17,12 +17,12 @@ from typing import Any
 import msgspec
 
 from tuneoff import registry
+from tuneoff.base.capabilities import framework_status
 from tuneoff.base.findings import Finding, Report, failed, not_tested, out_of_reach
 from tuneoff.base.interrupting import as_ended, asked_to_end
 from tuneoff.base.output import one_line
 from tuneoff.base.packages import installed_version
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import framework_status
 from tuneoff.errors import ExperimentError, MissingPackageError, TuneoffError, UnsupportedError
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
+from tuneoff.base.capabilities import Capabilities, Offer, Support, offered
 from tuneoff.base.findings import Finding, not_applicable, out_of_reach
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
-from tuneoff.capabilities import Capabilities, Offer, Support, offered
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, Strategy, Timeouts, Workers, WorkloadSpec
 from tuneoff.trust.check.probe_workload import ACTS, METRIC, Act, Probe, ProbeWithoutState
 

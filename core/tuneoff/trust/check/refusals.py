@@ -11,8 +11,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tuneoff.adapter import Adapter
+from tuneoff.base.capabilities import Capabilities, Support, offered
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import Capabilities, Support, offered
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy, run_spec_from_json

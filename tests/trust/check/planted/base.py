@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
+from tuneoff.adapter import Capabilities
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.pool_adapter import Task
 from tuneoff.run.trial import pool_worker

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from trust.check.planted.base import Altered, PlannedTrial, Repeating, Task
 from tuneoff.adapter import Best, score_best
+from tuneoff.base.identity import configuration_digest
 from tuneoff.run.trial.checkpoint import checkpoint_path, write_checkpoint
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff_adapters.serial import SerialAdapter
@@ -159,7 +160,7 @@ class RetrainsForTheTest(SerialAdapter):
         context = self.context.trial_context
         workload = context.make_workload()
         workload.limit_threads(context.threads)
-        workload.load(best.configuration, context.seeds(best.configuration))
+        workload.load(best.configuration, context.seeds(configuration_digest(best.configuration)))
         for epoch in range(1, context.epochs + 1):
             workload.train_epoch(epoch)
         if workload.has_state:
@@ -176,6 +177,6 @@ class PeeksAtTheTest(Altered):
     def run(cls, trial: PlannedTrial) -> TrialOutcome:
         workload = trial.context.make_workload()
         workload.limit_threads(trial.context.threads)
-        workload.load(trial.configuration, trial.context.seeds(trial.configuration))
+        workload.load(trial.configuration, trial.context.seeds(configuration_digest(trial.configuration)))
         workload.test()
         return trial.run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from tuneoff.capabilities import Capabilities
+from tuneoff.adapter import Capabilities
 from tuneoff_adapters.katib.adapter import KatibAdapter
 from tuneoff_adapters.katib.options import EMULATED
 from tuneoff_adapters.kubernetes import layout

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from trust.check.planted.base import Altered, PlannedTrial, Repeating, Task
-from tuneoff.capabilities import Capabilities
+from tuneoff.adapter import Capabilities
 from tuneoff.errors import StepError
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Worker

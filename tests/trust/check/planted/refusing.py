@@ -6,7 +6,7 @@ import importlib
 from dataclasses import replace
 from typing import ClassVar
 
-from tuneoff.capabilities import Capabilities, Offer
+from tuneoff.adapter import Capabilities, Offer
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff_adapters.serial import SerialAdapter
