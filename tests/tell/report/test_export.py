@@ -207,7 +207,7 @@ def test_on_own_premises_what_a_modelled_trial_costs_is_estimated_and_what_overf
     assert column(found["trials"], "co2e_g") == [None] * 3
     assert column(found["trials"], "energy_joules") == pytest.approx([430, 495, 265])
     metrics = {row["name"]: row for row in found["metrics"]}
-    assert metrics["carbon.job"]["reason_if_null"] == "it came out as inf: what it is computed from is too large"
+    assert metrics["carbon.job"]["reason_if_null"] == "it is inf: the values that it is computed from are too large"
 
 
 @pytest.mark.parametrize(("first", "expected"), [(10**9, [1.0, 3.0, 1.0]), (None, [None] * 3)])
