@@ -1,4 +1,4 @@
-"""Katib's controllers for Experiments, Suggestions and Trials, as of v0.19.0: one thread, level-triggered.
+"""Katib's controllers for Experiments, Suggestions and Trials, as of v0.19.0, and that of Jobs: one thread, level-triggered.
 
 What is the same: conditions, reasons, messages, counters and lists of the status; the order of checks; finalizers; that deleted
 Trials and Jobs are made again; that nothing stops running trials when the experiment is completed. A Trial without metrics is not
@@ -8,7 +8,7 @@ can be started. That is kept as it is, because whoever uses Katib has to live wi
 What is not: the suggestion service is not an object of the cluster, and ready at once; controllers do nothing for an object whose
 deletion was requested but remove their finalizer (Katib would make missing children again while another finalizer holds the
 object); the trials told to a service are those of the experiment's own namespace; no experiment is restarted after its end, and
-none deletes its trials.
+none deletes its trials; Jobs have no deadline.
 """
 
 from __future__ import annotations
@@ -17,26 +17,30 @@ import json
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from katib_emulation.admission import TRIAL_NAME
-from katib_emulation.errors import StatusError
+from katib_emulation.collector import Observations, inject, is_available, number, observe
+from katib_emulation.node import TRACKING
 from katib_emulation.objects import (
     EXPERIMENTS,
     JOBS,
+    PODS,
     SUGGESTIONS,
     TRIALS,
     Key,
     Kind,
     Object,
+    StatusError,
+    Store,
     copied,
     finalizers,
     find_condition,
     has_condition,
     is_deleting,
+    is_finished,
     key_of,
     now,
     owned_by,
@@ -46,30 +50,38 @@ from katib_emulation.objects import (
     set_finalizer,
     stop_running,
 )
-from katib_emulation.observations import Observations, is_available, number, observe
-from katib_emulation.store import Store
-from katib_emulation.suggestions import Algorithm, MedianStop, algorithm_for, objective_value, results_of, why_refused
+from katib_emulation.suggestions import Algorithm, MedianStop, algorithm_for, objective_value, results_of
 
 EXPERIMENT_LABEL = "katib.kubeflow.org/experiment"
-TRIAL_FINALIZER = "clean-metrics-in-db"
+TRIAL_FINALIZER, EXPERIMENT_FINALIZER = "clean-metrics-in-db", "update-prometheus-metrics"
 METRICS_RETRY_SECONDS = 1.0
 """How soon Katib looks again at a succeeded Job without metrics."""
 
-_ENDS = {
-    # state: (reason and message of the condition, type, reason and text of the event)
-    "Succeeded": ("TrialSucceeded", "Trial has succeeded", "Normal", "JobSucceeded", "Job {} has succeeded"),
-    "Failed": ("TrialFailed", "Trial has failed", "Normal", "JobFailed", "Job {} has failed"),
-    "MetricsUnavailable": (
-        "MetricsUnavailable",
-        "Metrics are not available",
-        "Warning",
-        "MetricsUnavailable",
-        "Metrics are not available for Job {}",
-    ),
-}
-EXPERIMENT_FINALIZER = "update-prometheus-metrics"
-FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.005, 1000.0  # of what failed; it doubles each time, as by controller-runtime
+RETRY_SECONDS = 1.0  # how soon to try again what failed
+UNMEASURED = "MetricsUnavailable"
 LOST_RETRY_SECONDS = 0.01  # how soon an answer is asked for again that was thrown away
+_ENDS = {
+    # state of a Trial: (reason and message of the condition, reason and text of the event)
+    "Succeeded": ("TrialSucceeded", "Trial has succeeded", "JobSucceeded", "Job {} has succeeded"),
+    "Failed": ("TrialFailed", "Trial has failed", "JobFailed", "Job {} has failed"),
+    UNMEASURED: (UNMEASURED, "Metrics are not available", UNMEASURED, "Metrics are not available for Job {}"),
+}
+COUNTED = {
+    # state of a Trial, in the order in which they count: the first whose condition is True; (its list in the status, its counter)
+    "Failed": ("failedTrialList", "trialsFailed"),
+    "Succeeded": ("succeededTrialList", "trialsSucceeded"),
+    "EarlyStopped": ("earlyStoppedTrialList", "trialsEarlyStopped"),
+    "Running": ("runningTrialList", "trialsRunning"),
+    "MetricsUnavailable": ("metricsUnavailableTrialList", "trialMetricsUnavailable"),
+    "Pending": ("pendingTrialList", "trialsPending"),  # there is no such condition: none is True
+}
+FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 10.0, 600.0  # of a Job's pods; it doubles with each retry
+REFUSED_POD_SECONDS = 10.0
+BACKOFF_LIMIT_EXCEEDED = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+COMPLETIONS_REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")
+
+UID_LABEL = "controller-uid"
+_LONGEST_PREFIX = 57  # a generated name has 63 characters at most
 log = logging.getLogger(__name__)
 
 
@@ -77,28 +89,34 @@ class ReconcileError(Exception):
     """Something that Katib foresees went wrong: the object gets a Warning event with this text, and another try later."""
 
 
-class JobState(NamedTuple):
-    """What a Job's conditions mean for its Trial."""
-
-    state: str  # Succeeded | Failed | Running
-    reason: str
-    message: str
-
-
 def new_trial(experiment: Mapping[str, Any], suggestion: Mapping[str, Any]) -> Object:
     """Return the Trial for one entry of a Suggestion's status.
+
+    Its Job is the template with each `${trialParameters.X}` replaced by plain text in its JSON.
 
     Raises:
         ReconcileError: the template cannot be filled.
     """
     spec, template, metadata = experiment["spec"], experiment["spec"]["trialTemplate"], experiment["metadata"]
     name, namespace = suggestion["name"], metadata["namespace"]
-    assignments = suggestion.get("parameterAssignments", [])
+    assignments = {entry["name"]: entry["value"] for entry in suggestion.get("parameterAssignments", ())}
+    missing = set(assignments) - {parameter["reference"] for parameter in template["trialParameters"]}
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise ReconcileError(f"unable to find parameter from ParameterAssignment in TrialParameters: {names}")
+    text, values = json.dumps(template["trialSpec"], ensure_ascii=False), {TRIAL_NAME: name, **assignments}
+    for parameter in template["trialParameters"]:
+        text = text.replace(f"${{trialParameters.{parameter['name']}}}", values[parameter["reference"]])
+    try:
+        job: dict[str, Any] = json.loads(text)
+    except ValueError as error:
+        raise ReconcileError(f"failed to convert string to unstructured: {error}") from error
+    job["metadata"] = {**(job.get("metadata") or {}), "name": name, "namespace": namespace}
     trial_spec = {
         "objective": spec["objective"],
-        "parameterAssignments": assignments,
-        "earlyStoppingRules": suggestion.get("earlyStoppingRules") if "earlyStopping" in spec else None,
-        "runSpec": _run_spec(template, name, namespace, {assignment["name"]: assignment["value"] for assignment in assignments}),
+        "parameterAssignments": suggestion.get("parameterAssignments"),
+        "earlyStoppingRules": suggestion.get("earlyStoppingRules"),
+        "runSpec": job,
         "retainRun": template.get("retain"),
         "metricsCollector": spec["metricsCollectorSpec"],
         **{field: template.get(field) for field in ("primaryContainerName", "successCondition", "failureCondition")},
@@ -108,24 +126,6 @@ def new_trial(experiment: Mapping[str, Any], suggestion: Mapping[str, Any]) -> O
         "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owned_by(experiment)},
         "spec": copied({key: value for key, value in trial_spec.items() if value}),
     }
-
-
-def _run_spec(template: Mapping[str, Any], name: str, namespace: str, assignments: Mapping[str, str]) -> dict[str, Any]:
-    """Return the trial's Job: the template with each `${trialParameters.X}` replaced by plain text in its JSON."""
-    text = json.dumps(template["trialSpec"], ensure_ascii=False)
-    values = {TRIAL_NAME: name, **assignments}
-    missing = set(assignments) - {parameter["reference"] for parameter in template["trialParameters"]}
-    if missing:
-        names = ", ".join(sorted(missing))
-        raise ReconcileError(f"unable to find parameter from ParameterAssignment in TrialParameters: {names}")
-    for parameter in template["trialParameters"]:
-        text = text.replace(f"${{trialParameters.{parameter['name']}}}", values[parameter["reference"]])
-    try:
-        job: dict[str, Any] = json.loads(text)
-    except ValueError as error:
-        raise ReconcileError(f"failed to convert string to unstructured: {error}") from error
-    job["metadata"] = {**(job.get("metadata") or {}), "name": name, "namespace": namespace}
-    return job
 
 
 class TrialReconciler:
@@ -146,10 +146,16 @@ class TrialReconciler:
             self._store.update(TRIALS, name, namespace, lambda fresh: set_finalizer(fresh, TRIAL_FINALIZER, False))
             return None
         if not has_condition(trial, "Created"):
-            self._store.update(TRIALS, name, namespace, _begin)
+
+            def begin(fresh: Object) -> None:
+                set_finalizer(fresh, TRIAL_FINALIZER, True)
+                fresh["status"] = {"startTime": now(), "completionTime": None, **(fresh.get("status") or {})}
+                set_condition(fresh, "Created", "TrialCreated", "Trial is created")
+
+            self._store.update(TRIALS, name, namespace, begin)
             return None
         job = self._store.find(JOBS, name, namespace)
-        is_over = has_condition(trial, *_ENDS, "EarlyStopped")
+        is_over, is_stopped = has_condition(trial, *_ENDS, "EarlyStopped"), has_condition(trial, "EarlyStopped")
         if is_over and job is not None and not trial["spec"].get("retainRun"):
             if not is_deleting(job):
                 self._store.delete(JOBS, name, namespace, "Foreground")
@@ -162,32 +168,43 @@ class TrialReconciler:
                 job = self._store.create(JOBS, new, namespace)
             except StatusError as error:
                 raise ReconcileError(error.message) from error
-            self._store.record_event(trial, "Normal", "JobCreated", f"Job {new['metadata']['name']} has been created")
-        if job is None or (has_condition(trial, *_ENDS) and not has_condition(trial, "EarlyStopped")):
+            self._store.record_event(trial, "Normal", "JobCreated", f"Job {name} has been created")
+        if job is None or (is_over and not is_stopped):
             return None
-        return self._follow(trial, job)
+        return self._follow(trial, job, is_stopped)
 
-    def forget(self, key: Key) -> None:
-        """Nothing is kept for Trials."""
-
-    def _follow(self, trial: Object, job: Object) -> float | None:
-        """Write what the Job's state means for the Trial."""
-        state = job_state(trial, job)
-        if state is None:
-            return None
+    def _follow(self, trial: Object, job: Object, is_stopped: bool) -> float | None:
+        """Write what the Job's state, failure first, means for the Trial; return when to look again for missing metrics."""
         _, namespace, name = key_of(TRIALS, trial)
-        observation = None
-        if state.state == "Succeeded" or has_condition(trial, "EarlyStopped"):
+        end = find_condition(job, "Failed") or find_condition(job, "Complete")
+        if end is None:
+            if not has_condition(trial, "Running", "EarlyStopped"):
+                begin = ("Running", "TrialRunning", "Trial is running")
+                self._store.update(TRIALS, name, namespace, lambda fresh: set_condition(fresh, *begin))
+                self._store.record_event(trial, "Normal", "JobRunning", f"Job {name} is running")
+            return None
+        state, observation = "Failed" if end["type"] == "Failed" else "Succeeded", None
+        if state == "Succeeded" or is_stopped:
             lines = self._observations.read(name)
             observation = observe(lines, trial["spec"]["objective"].get("metricStrategies", ())) if lines else None
-            if state.state == "Succeeded" and observation is None:
+            if state == "Succeeded" and observation is None:
                 return METRICS_RETRY_SECONDS
         events: list[tuple[str, str, str]] = []
 
         def change(fresh: Object) -> None:
             if observation is not None:
                 fresh["status"]["observation"] = copied(observation)
-            events.extend(_mark(fresh, state))
+            to = UNMEASURED if state == "Succeeded" and not is_available(fresh) else state
+            if has_condition(fresh, to) or (to != UNMEASURED and has_condition(fresh, "EarlyStopped")):
+                return
+            reason, message, event_reason, text = _ENDS[to]
+            job_reason, job_message = end.get("reason", ""), end.get("message", "")
+            stop_running(fresh)
+            reason = f"{reason}. Job reason: {job_reason}" if job_reason else reason
+            set_condition(fresh, to, reason, f"{message}. Job message: {job_message}" if job_message else message)
+            fresh["status"]["completionTime"] = now()
+            details = f". {job_message} {job_reason}" if to == "Failed" and (job_message or job_reason) else ""
+            events.append(("Warning" if to == UNMEASURED else "Normal", event_reason, text.format(name) + details))
 
         self._store.update(TRIALS, name, namespace, change)
         for event in events:
@@ -195,59 +212,11 @@ class TrialReconciler:
         return None
 
 
-def _begin(trial: Object) -> None:
-    set_finalizer(trial, TRIAL_FINALIZER, True)
-    trial["status"] = {"startTime": now(), "completionTime": None, **(trial.get("status") or {})}
-    set_condition(trial, "Created", "TrialCreated", "Trial is created")
-
-
-def job_state(trial: Mapping[str, Any], job: Mapping[str, Any]) -> JobState | None:
-    """Return the state of a Job, failure first; None if it runs on as the Trial knows."""
-    for state, kind in (("Failed", "Failed"), ("Succeeded", "Complete")):
-        condition = find_condition(job, kind)
-        if condition is not None:
-            return JobState(state, condition.get("reason", ""), condition.get("message", ""))
-    return None if has_condition(trial, "Running") else JobState("Running", "", "")
-
-
-def _mark(trial: Object, job: JobState) -> list[tuple[str, str, str]]:
-    """Set the Trial's condition for a Job's state; return the event for it (type, reason, message), if something was set."""
-    name, end = trial["metadata"]["name"], job.state
-    if end == "Running":
-        if has_condition(trial, "Running", "EarlyStopped"):
-            return []
-        set_condition(trial, "Running", "TrialRunning", "Trial is running")
-        return [("Normal", "JobRunning", f"Job {name} is running")]
-    if end == "Succeeded" and not is_available(trial):
-        end = "MetricsUnavailable"
-    if has_condition(trial, end) or (end != "MetricsUnavailable" and has_condition(trial, "EarlyStopped")):
-        return []
-    reason, message, type_, event_reason, text = _ENDS[end]
-    stop_running(trial)
-    reason = f"{reason}. Job reason: {job.reason}" if job.reason else reason
-    set_condition(trial, end, reason, f"{message}. Job message: {job.message}" if job.message else message)
-    trial["status"]["completionTime"] = now()
-    details = f". {job.message} {job.reason}" if end == "Failed" and (job.message or job.reason) else ""
-    return [(type_, event_reason, text.format(name) + details)]
-
-
-COUNTED = {
-    # state of a Trial, in the order in which they count: the first whose condition is True; (its list in the status, its counter)
-    "Failed": ("failedTrialList", "trialsFailed"),
-    "Succeeded": ("succeededTrialList", "trialsSucceeded"),
-    "EarlyStopped": ("earlyStoppedTrialList", "trialsEarlyStopped"),
-    "Running": ("runningTrialList", "trialsRunning"),
-    "MetricsUnavailable": ("metricsUnavailableTrialList", "trialMetricsUnavailable"),
-    "Pending": ("pendingTrialList", "trialsPending"),  # there is no such condition: none is True
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Standing:
     """One Trial as its Experiment sees it."""
 
     trial: Object
-    name: str
     state: str  # one of COUNTED
     value: str | None  # the objective's, by its strategy; None: none yet
     is_unfinished: bool  # stopped early, and its observation is not there yet
@@ -264,7 +233,7 @@ class ExperimentReconciler:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._standings: dict[Key, dict[str, Standing]] = {}  # of Trials that have not changed since, by uid
+        self._standings: dict[str, Standing] = {}  # of Trials that have not changed since, by uid
 
     def reconcile(self, obj: Object) -> float | None:
         """Do the next step for an Experiment, which must not be changed.
@@ -274,14 +243,26 @@ class ExperimentReconciler:
         """
         key = key_of(EXPERIMENTS, obj)
         if is_deleting(obj) or EXPERIMENT_FINALIZER not in finalizers(obj):
-            self._update(key, lambda fresh: set_finalizer(fresh, EXPERIMENT_FINALIZER, not is_deleting(fresh)))
+
+            def settle(fresh: Object) -> None:
+                set_finalizer(fresh, EXPERIMENT_FINALIZER, not is_deleting(fresh))
+
+            self._store.update(EXPERIMENTS, key.name, key.namespace, settle)
             return None
         experiment: Object = {**obj, "status": copied(obj.get("status") or {})}  # what may change here is the status
         status = experiment["status"]
         if has_condition(experiment, "Succeeded", "Failed"):
             suggestion = self._store.find(SUGGESTIONS, key.name, key.namespace)
             if suggestion is not None and not has_condition(suggestion, "Succeeded", "Failed"):
-                self._store.update(SUGGESTIONS, key.name, key.namespace, _end_suggestion)
+
+                def end(fresh: Object) -> None:
+                    for kind, text in (("Running", "Suggestion is not running"), ("DeploymentReady", "Deployment is not ready")):
+                        if find_condition(fresh, kind) is not None:
+                            set_condition(fresh, kind, "Suggestion is succeeded", text, "False")
+                    restart = "Suggestion is succeeded, can't be restarted"
+                    set_condition(fresh, "Succeeded", "Experiment is succeeded", restart)
+
+                self._store.update(SUGGESTIONS, key.name, key.namespace, end)
             if not status.get("trialsRunning"):
                 return None
         if has_condition(experiment, "Created"):
@@ -291,24 +272,17 @@ class ExperimentReconciler:
             status |= {"startTime": now(), "completionTime": None, "currentOptimalTrial": optimum}
             set_condition(experiment, "Created", "ExperimentCreated", "Experiment is created")
         if status != obj.get("status"):
-            self._update(key, lambda fresh: fresh.update(status=status))
+            self._store.update(EXPERIMENTS, key.name, key.namespace, lambda fresh: fresh.update(status=status))
         return None
-
-    def forget(self, key: Key) -> None:
-        """Let go of the standings of the Trials."""
-        self._standings.pop(key, None)
-
-    def _update(self, key: Key, change: Any) -> None:
-        self._store.update(EXPERIMENTS, key.name, key.namespace, change)
 
     def _proceed(self, key: Key, experiment: Object) -> None:
         """Bring the status up to date, and the number of active Trials to what is asked for."""
         spec, status = experiment["spec"], experiment["status"]
-        trials = self._standings_of(key)
+        trials = [self._standing(trial) for trial in trials_of(self._store, key)]
         if trials:  # as in Katib: whoever deletes the only Trial leaves the counters as they were, and gets no new one
             status["trials"] = len(trials)
             for state, (listing, counter) in COUNTED.items():
-                names = [trial.name for trial in trials if trial.state == state]
+                names = [entry.trial["metadata"]["name"] for entry in trials if entry.state == state]
                 status |= {listing: names, counter: len(names)}
                 if not names:
                     del status[listing], status[counter]
@@ -325,18 +299,13 @@ class ExperimentReconciler:
         if wanted > active:
             self._create_trials(key, experiment, trials, wanted - active)
 
-    def _standings_of(self, key: Key) -> list[Standing]:
-        before, standings = self._standings.get(key, {}), {}
-        for trial in trials_of(self._store, key):
-            metadata = trial["metadata"]
-            standing = before.get(metadata["uid"])
-            if standing is None or standing.trial is not trial:
-                state = next((name for name in COUNTED if has_condition(trial, name)), "Pending")
-                unfinished = has_condition(trial, "EarlyStopped") and not is_available(trial)
-                standing = Standing(trial, metadata["name"], state, objective_value(trial), unfinished)
-            standings[metadata["uid"]] = standing
-        self._standings[key] = standings
-        return list(standings.values())
+    def _standing(self, trial: Object) -> Standing:
+        uid = trial["metadata"]["uid"]
+        if uid not in self._standings or self._standings[uid].trial is not trial:
+            state = next((name for name in COUNTED if has_condition(trial, name)), "Pending")
+            unfinished = has_condition(trial, "EarlyStopped") and not is_available(trial)
+            self._standings[uid] = Standing(trial, state, objective_value(trial), unfinished)
+        return self._standings[uid]
 
     def _create_trials(self, key: Key, experiment: Object, trials: Sequence[Standing], missing: int) -> None:
         """Ask for suggestions, and make Trials of all that have none: of the Trials that somebody deleted, too."""
@@ -344,10 +313,10 @@ class ExperimentReconciler:
         suggestion = self._store.find(SUGGESTIONS, key.name, key.namespace)
         if suggestion is None:
             metadata, spec = experiment["metadata"], experiment["spec"]
-            kept = {part: metadata[part] for part in ("labels", "annotations") if metadata.get(part)}
+            new_metadata = {"name": metadata["name"], "labels": metadata.get("labels") or {}}
             parts = {part: spec[part] for part in ("algorithm", "earlyStopping", "resumePolicy") if part in spec}
             new = {
-                "metadata": {"name": metadata["name"], **kept, "ownerReferences": owned_by(experiment)},
+                "metadata": {**new_metadata, "ownerReferences": owned_by(experiment)},
                 "spec": {**parts, "requests": requests},
             }
             self._store.create(SUGGESTIONS, new, key.namespace)
@@ -357,17 +326,10 @@ class ExperimentReconciler:
             set_condition(experiment, "Failed", "ExperimentFailed", "Suggestion has failed")
             return
         self._store.update(SUGGESTIONS, key.name, key.namespace, lambda fresh: fresh["spec"].update(requests=requests))
-        names = {trial.name for trial in trials}
+        names = {entry.trial["metadata"]["name"] for entry in trials}
         for entry in (suggestion.get("status") or {}).get("suggestions", ()):
-            if entry["name"] not in names:
-                self._store.ensure(TRIALS, new_trial(experiment, entry), key.namespace)
-
-
-def _end_suggestion(suggestion: Object) -> None:
-    for kind, text in (("Running", "Suggestion is not running"), ("DeploymentReady", "Deployment is not ready")):
-        if find_condition(suggestion, kind) is not None:
-            set_condition(suggestion, kind, "Suggestion is succeeded", text, "False")
-    set_condition(suggestion, "Succeeded", "Experiment is succeeded", "Suggestion is succeeded, can't be restarted")
+            if entry["name"] not in names and self._store.find(TRIALS, entry["name"], key.namespace) is None:
+                self._store.create(TRIALS, new_trial(experiment, entry), key.namespace)
 
 
 def count(status: Mapping[str, Any], *states: str) -> int:
@@ -421,12 +383,13 @@ def _conclude(experiment: Object, goal_reached: bool) -> None:
     status["completionTime"] = now()
 
 
+@dataclass(slots=True)
 class SuggestionService:
-    """What the pod of a suggestion service has in its memory. `lost`: how many configurations nobody got."""
+    """What the pod of a suggestion service has in its memory."""
 
-    def __init__(self, uid: str, algorithm: Algorithm, early_stopping: MedianStop | None) -> None:
-        self.uid, self.algorithm, self.early_stopping = uid, algorithm, early_stopping
-        self.lost = 0
+    algorithm: Algorithm
+    early_stopping: MedianStop | None
+    lost: int = 0  # how many configurations nobody got
 
 
 class SuggestionReconciler:
@@ -439,10 +402,10 @@ class SuggestionReconciler:
         """
         self._store, self._observations = store, observations
         self._lose_answers, self._answers = lose_answers, 0
-        self._services: dict[Key, SuggestionService] = {}
+        self._services: dict[str, SuggestionService] = {}  # by the Suggestion's uid
 
     def reconcile(self, obj: Object) -> float | None:
-        """Do the next step for a Suggestion.
+        """Do the next step for a Suggestion; return when to ask again, if an answer was thrown away.
 
         Raises:
             ReconcileError: the service raised.
@@ -452,38 +415,42 @@ class SuggestionReconciler:
         if is_deleting(obj) or experiment is None or has_condition(obj, "Succeeded", "Failed"):
             return None
         if has_condition(obj, "Running"):
-            return self._answer(key, obj, experiment)
-        why = why_refused(experiment)
+            return self._answer(key, obj)
+        metric, why = experiment["spec"]["objective"]["objectiveMetricName"], ""
+
+        def reports(trial: str) -> list[str]:
+            return [line.value for line in self._observations.read(trial) if line.name == metric]
+
+        try:
+            early_stopping = MedianStop(experiment, reports) if "earlyStopping" in experiment["spec"] else None
+            self._services[obj["metadata"]["uid"]] = SuggestionService(algorithm_for(experiment), early_stopping)
+        except ValueError as error:
+            why = f"Validation failed: ValidateAlgorithmSettings Error: {error}"
 
         def begin(fresh: Object) -> None:
             fresh.setdefault("status", {}).setdefault("startTime", now())
             set_condition(fresh, "Created", "SuggestionCreated", "Suggestion is created")
             set_condition(fresh, "DeploymentReady", "DeploymentReady", "Deployment is ready")
-            if why is None:
+            if not why:
                 set_condition(fresh, "Running", "SuggestionRunning", "Suggestion is running")
             else:
-                set_condition(fresh, "Failed", "SuggestionFailed", f"Validation failed: {why}")
+                set_condition(fresh, "Failed", "SuggestionFailed", why)
 
         self._store.update(SUGGESTIONS, key.name, key.namespace, begin)
         return None
 
-    def forget(self, key: Key) -> None:
-        """Let the service of a Suggestion go."""
-        self._services.pop(key, None)
-
-    def _answer(self, key: Key, obj: Object, experiment: Object) -> float | None:
-        """Append the suggestions that are asked for and missing; return when to ask again, if they are thrown away."""
+    def _answer(self, key: Key, obj: Object) -> float | None:
+        """Append the suggestions that are asked for and missing."""
         suggestions: Sequence[Mapping[str, Any]] = obj["status"].get("suggestions", ())
         missing = obj["spec"].get("requests", 0) - len(suggestions)
         if missing <= 0:
             return None
-        trials = trials_of(self._store, key)
+        service, trials = self._services[obj["metadata"]["uid"]], trials_of(self._store, key)
         try:
-            service = self._service(key, obj, experiment)
             results, first = results_of(trials), len(suggestions) + service.lost
-            configurations = [service.algorithm.suggest(first + i, results) for i in range(missing)]
+            configurations = [service.algorithm(first + i, results) for i in range(missing)]
             rules = service.early_stopping.rules(trials) if service.early_stopping is not None else []
-        except Exception as error:  # services raise whatever their libraries raise; the caller of gRPC gets the text of it
+        except ValueError as error:  # the caller of gRPC gets the text of it
             text = f"Exception calling application: {error}"
             raise ReconcileError(f"rpc error: code = Unknown desc = {text}") from error
         self._answers += 1
@@ -499,41 +466,99 @@ class SuggestionReconciler:
         self._store.update(SUGGESTIONS, key.name, key.namespace, lambda fresh: fresh["status"].update(answer))
         return None
 
-    def _service(self, key: Key, obj: Object, experiment: Object) -> SuggestionService:
-        service, uid = self._services.get(key), obj["metadata"]["uid"]
-        if service is None or service.uid != uid:
-            metric = experiment["spec"]["objective"]["objectiveMetricName"]
 
-            def reports(trial: str) -> list[str]:
-                return [line.value for line in self._observations.read(trial) if line.name == metric]
+class JobReconciler:
+    """Reconciles Jobs: a pod for each, retries, and the conditions at the end."""
 
-            assignments_of_trials = [entry.get("parameterAssignments", ()) for entry in obj["status"].get("suggestions", ())]
-            past = [
-                {assignment["name"]: assignment["value"] for assignment in assignments} for assignments in assignments_of_trials
-            ]
-            early = MedianStop(experiment, reports) if "earlyStopping" in experiment["spec"] else None
-            service = self._services[key] = SuggestionService(uid, algorithm_for(experiment, past), early)
-        return service
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._retry_at: dict[str, float] = {}  # by uid, time.monotonic()
+
+    def reconcile(self, job: Object) -> float | None:
+        """Compare a Job with its pods, count those that have ended, and end it, make another, or return how long to wait."""
+        namespace, uid, now_ = job["metadata"]["namespace"], job["metadata"]["uid"], time.monotonic()
+        pods = [pod for pod in self._store.oldest_first(PODS, namespace) if pod["metadata"]["labels"].get(UID_LABEL) == uid]
+        active, ended = [pod for pod in pods if not is_finished(pod)], [pod for pod in pods if is_finished(pod)]
+        verdict: tuple[str, str] | None = None
+        if not has_condition(job, "Complete", "Failed") and not is_deleting(job):
+            uncounted = [pod["status"]["phase"] for pod in ended if TRACKING in finalizers(pod)]
+            counts = {end.lower(): job["status"].get(end.lower(), 0) + uncounted.count(end) for end in ("Succeeded", "Failed")}
+            if "Failed" in uncounted:
+                pause = min(FIRST_BACKOFF_SECONDS * 2 ** min(counts["failed"] - 1, 20), LAST_BACKOFF_SECONDS)
+                self._retry_at[uid] = now_ + pause
+            if counts["succeeded"]:
+                verdict = COMPLETIONS_REACHED
+            elif counts["failed"] > job["spec"]["backoffLimit"]:
+                verdict = BACKOFF_LIMIT_EXCEEDED
+            elif not active and self._retry_at.get(uid, now_) <= now_:
+                active = self._create_pod(job)
+
+            def write(fresh: Object) -> None:
+                status = {"startTime": now(), **fresh["status"], "active": len(active), **counts}
+                fresh["status"] = {name: value for name, value in status.items() if value}  # one that is zero is left out
+                if verdict == COMPLETIONS_REACHED:
+                    set_condition(fresh, "SuccessCriteriaMet", *verdict)
+                    set_condition(fresh, "Complete", *verdict)
+                    fresh["status"]["completionTime"] = now()
+                elif verdict is not None:
+                    set_condition(fresh, "FailureTarget", *verdict)
+                    set_condition(fresh, "Failed", *verdict)
+
+            self._store.update(JOBS, job["metadata"]["name"], namespace, write)
+            if verdict == COMPLETIONS_REACHED:
+                self._store.record_event(job, "Normal", "Completed", "Job completed")
+            elif verdict is not None:
+                self._store.record_event(job, "Warning", *verdict)
+        for pod in ended:
+            self._store.update(PODS, pod["metadata"]["name"], namespace, lambda fresh: set_finalizer(fresh, TRACKING, False))
+        wait = self._retry_at.get(uid, now_) - now_
+        return wait if wait > 0 and verdict is None and not active else None
+
+    def _create_pod(self, job: Object) -> list[Object]:
+        """Create a pod, with Katib's changes if a Trial owns the Job; none, and another try later, if that is refused."""
+        metadata, template = job["metadata"], copied(job["spec"]["template"])  # with the labels that say whose pod it is
+        name = f"{metadata['name'][:_LONGEST_PREFIX]}-{random_suffix()}"
+        more = {"name": name, "finalizers": [TRACKING], "ownerReferences": owned_by(job)}
+        pod: Object = {"metadata": {**template["metadata"], **more}, "spec": template["spec"]}
+        trial = owner_of(job, TRIALS)
+        try:
+            if trial is not None:
+                pod = inject(pod, self._store.get(TRIALS, trial, metadata["namespace"]))
+            pod = self._store.create(PODS, pod, metadata["namespace"])
+        except StatusError as error:
+            self._retry_at[metadata["uid"]] = time.monotonic() + REFUSED_POD_SECONDS
+            self._store.record_event(job, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            return []
+        self._store.record_event(job, "Normal", "SuccessfulCreate", f"Created pod: {name}")
+        return [pod]
+
+
+Reconciler = ExperimentReconciler | SuggestionReconciler | TrialReconciler | JobReconciler
+OWNERS = {PODS: JOBS, JOBS: TRIALS, TRIALS: EXPERIMENTS, SUGGESTIONS: EXPERIMENTS}
+"""Whose controller looks too when an object of a kind has changed."""
+
+
+def reconcilers(store: Store, observations: Observations, lose_answers: int | None = None) -> dict[Kind, Reconciler]:
+    """Return all of them; `lose_answers`: as `SuggestionReconciler` has it."""
+    return {
+        EXPERIMENTS: ExperimentReconciler(store),
+        SUGGESTIONS: SuggestionReconciler(store, observations, lose_answers),
+        TRIALS: TrialReconciler(store, observations),
+        JOBS: JobReconciler(store),
+    }
 
 
 class Controllers:
-    """Runs Katib's controllers on a store, from `start` to `stop`. After a restart of the server they go on where they were."""
+    """Runs controllers on a store, from `start` to `stop`."""
 
-    def __init__(self, store: Store, observations: Observations, lose_answers: int | None = None) -> None:
-        """`lose_answers`: of the suggestion services, as `SuggestionReconciler` has it."""
-        self._store = store
+    def __init__(self, store: Store, reconcilers: Mapping[Kind, Reconciler]) -> None:
+        self._store, self._reconcilers = store, reconcilers
         self._due: dict[Key, float] = {}  # when to look at an object, by time.monotonic(); each at most once
-        self._failures: Counter[Key] = Counter()
-        self._changes = store.subscribe(EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, initial=True)
-        self._reconcilers: dict[Kind, ExperimentReconciler | SuggestionReconciler | TrialReconciler] = {
-            EXPERIMENTS: ExperimentReconciler(store),
-            SUGGESTIONS: SuggestionReconciler(store, observations, lose_answers),
-            TRIALS: TrialReconciler(store, observations),
-        }
+        self._changes = store.subscribe(EXPERIMENTS, *OWNERS)
         self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
 
     def start(self) -> None:
-        """Start to reconcile; objects that are there already are looked at first."""
+        """Start to reconcile."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -546,37 +571,25 @@ class Controllers:
         while not self._changes.is_closed:
             key, due = min(self._due.items(), key=lambda item: item[1], default=(None, None))
             change = self._changes.next(None if due is None else max(0.0, due - time.monotonic()))
-            if change is not None:  # all changes first, so that one look serves many of them
-                self._take(key_of(change.kind, change.object), change.object)
+            if change is not None:  # all changes first, so that one look serves many of them: of its controller and its owner's
+                touched, owner_kind = [key_of(change.kind, change.object)], OWNERS.get(change.kind)
+                if owner_kind is not None and (owner := owner_of(change.object, owner_kind)) is not None:
+                    touched.append(Key(owner_kind, touched[0].namespace, owner))
+                for each in touched:
+                    if each.kind in self._reconcilers:
+                        self._due[each] = min(self._due.get(each, time.monotonic()), time.monotonic())
             elif key is not None and due is not None and due <= time.monotonic() and not self._changes.is_closed:
                 del self._due[key]
-                self._reconcile(key)
+                obj = self._store.find(key.kind, key.name, key.namespace)
+                if obj is not None and (again := self._reconcile(key.kind, obj)) is not None:
+                    self._due.setdefault(key, time.monotonic() + again)
 
-    def _take(self, key: Key, obj: Object) -> None:
-        """Plan what has to look at an object that changed: its own controller, and that of its owner."""
-        owner_kind = TRIALS if key.kind is JOBS else EXPERIMENTS
-        owner = owner_of(obj, owner_kind)
-        keys = [key] if key.kind in self._reconcilers else []
-        for touched in [*keys, Key(owner_kind, key.namespace, owner)] if owner is not None else keys:
-            self._due[touched] = min(self._due.get(touched, time.monotonic()), time.monotonic())
-
-    def _reconcile(self, key: Key) -> None:
-        reconciler = self._reconcilers[key.kind]
-        obj = self._store.find(key.kind, key.name, key.namespace)
-        if obj is None:
-            reconciler.forget(key)
-            self._failures.pop(key, None)
-            return
+    def _reconcile(self, kind: Kind, obj: Object) -> float | None:
         try:
-            again = reconciler.reconcile(obj)
+            return self._reconcilers[kind].reconcile(obj)
         except Exception as error:  # one object's fault must not end the controllers of all others; it is shown, and tried again
             if not isinstance(error, ReconcileError):
-                log.exception("%s %s/%s cannot be reconciled", key.kind.kind, key.namespace, key.name)
-            text = str(error) if key.kind is SUGGESTIONS else f"Failed to reconcile: {error}"
+                log.exception("%s cannot be reconciled", key_of(kind, obj))
+            text = str(error) if kind is SUGGESTIONS else f"Failed to reconcile: {error}"
             self._store.record_event(obj, "Warning", "ReconcileError", text)
-            again = min(FIRST_RETRY_SECONDS * 2.0 ** min(self._failures[key], 20), LAST_RETRY_SECONDS)
-            self._failures[key] += 1
-        else:
-            self._failures.pop(key, None)
-        if again is not None:
-            self._due.setdefault(key, time.monotonic() + again)
+            return RETRY_SECONDS

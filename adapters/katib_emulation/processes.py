@@ -1,13 +1,12 @@
-"""One container's processes, a process group that is started, watched and killed as one, and files that are watched.
+"""The processes of containers: each a group that is started, watched and killed as one.
 
 Nothing runs between fork and exec (no `preexec_fn`): Python then starts the process by vfork, which is safe beside other threads
-and three times faster. That processes die with the server is the guardian's part (`guardian.py`).
+and three times faster.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
@@ -17,42 +16,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-POLL_SECONDS = 0.05
-"""How often to look at files where the kernel gives no watch (its number is limited per user)."""
-
-_CHANGED = 0x002 | 0x004 | 0x008 | 0x100 | 0x080  # IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_CREATE, IN_MOVED_TO
-_CLOSE_ON_EXEC, _NON_BLOCKING = 0o2000000, 0o4000
-_libc = ctypes.CDLL(None, use_errno=True)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TRACKER_SECONDS = 1.0
 _SHELL_SECONDS = 0.5  # a shell whose only command has ended needs no longer to end itself
-
-
-class FileWatch:
-    """A watch on a folder by the kernel's inotify: a new line is seen within a millisecond, without polling.
-
-    `descriptors` has what is readable after a change; it is empty where there is no watch, and `seconds` then how long a caller
-    may wait (None: for ever).
-    """
-
-    def __init__(self, folder: Path) -> None:
-        descriptor: int = _libc.inotify_init1(_CLOSE_ON_EXEC | _NON_BLOCKING)
-        self.descriptors = (descriptor,) if descriptor >= 0 else ()
-        if self.descriptors and _libc.inotify_add_watch(descriptor, os.fsencode(folder), _CHANGED) < 0:
-            self.close()
-        self.seconds = None if self.descriptors else POLL_SECONDS
-
-    def drain(self) -> None:
-        """Forget the changes so far. Call it before reading the files, not after."""
-        for descriptor in self.descriptors:
-            with contextlib.suppress(BlockingIOError):  # nothing has changed
-                os.read(descriptor, 65536)
-
-    def close(self) -> None:
-        """Let go of the watch."""
-        for descriptor in self.descriptors:
-            os.close(descriptor)
-        self.descriptors = ()
 
 
 class ProcessGroup:
@@ -86,12 +52,12 @@ class ProcessGroup:
             if not self._is_finished:
                 os.eventfd_write(self._bell, 1)
 
-    def wait(self, seconds: float | None, *others: int) -> bool:
-        """Wait until the command has ended, `wake` was called, one of the other descriptors is readable, or the time is over.
+    def wait(self, seconds: float | None) -> bool:
+        """Wait until the command has ended, `wake` was called, or the time is over.
 
         Returns whether the command has ended (it is a zombie until `finish`, so its number is not used again).
         """
-        ready = readable(seconds, self._ended, self._bell, *others)
+        ready = readable(seconds, self._ended, self._bell)
         if self._bell in ready:
             os.eventfd_read(self._bell)
         return self._ended in ready
@@ -109,7 +75,8 @@ class ProcessGroup:
         """
         if self._is_finished:
             return
-        members = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _group(pid) == self.pid]
+        pids, of_group = map(int, filter(str.isdigit, os.listdir("/proc"))), [b"%d" % self.pid]
+        members = [pid for pid in pids if _read(pid, "stat").rpartition(b")")[2].split()[2:3] == of_group]
         trackers = [pid for pid in members if b"resource_tracker import main" in _read(pid, "cmdline")]
         if trackers:
             _end(set(members) - set(trackers), signal.SIGKILL)
@@ -141,10 +108,6 @@ class ProcessGroup:
         os.close(self._bell)
         return code if code >= 0 else 128 - code
 
-    def children(self) -> list[int]:
-        """Return the direct children of the command."""
-        return _children(self.pid)
-
     def exceeds(self, limit: int) -> bool:
         """Tell whether the group uses more than `limit` bytes of memory: resident memory, with shared pages divided among their
         users (which is asked for only if it would matter, as it takes long)."""
@@ -169,13 +132,14 @@ def readable(seconds: float | None, *descriptors: int) -> set[int]:
 
 def descendants(pid: int) -> list[int]:
     """Return all processes below a process."""
-    below = _children(pid)
+    below = children_of(pid)
     for child in below:  # which grows meanwhile
-        below += _children(child)
+        below += children_of(child)
     return below
 
 
-def _children(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
+    """Return the direct children of a process."""
     children: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -188,13 +152,6 @@ def _read(pid: int, file: str) -> bytes:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/{file}").read_bytes()
     return b""
-
-
-def _group(pid: int) -> int:
-    """Return the process group of a process; 0: it is gone."""
-    with contextlib.suppress(OSError):
-        return os.getpgid(pid)
-    return 0
 
 
 def _end(pids: Iterable[int], number: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ from e2e.faulty_cluster import FaultyCluster, faulty_cluster
 from e2e.following import Following
 from e2e.matrix_runs import finish, start
 from e2e.random_kills import GONE_WITHIN_SECONDS
-from emulated.program import program
 from tuneoff.base.layout import OUTSIDE
 from tuneoff.base.processes import children, command_line, with_mark
 from tuneoff.measure.stored import read_runs
@@ -27,7 +25,6 @@ from tuneoff.run.supervisor.leftovers import RESULTS_MARK, remembered
 
 pytestmark = pytest.mark.slow(first=True)
 
-KATIB = "/apis/kubeflow.org/v1beta1"
 GUARDIAN = "tuneoff.run.supervisor.guardian"
 WAIT_SECONDS = 60.0
 
@@ -103,11 +100,7 @@ def records(results: Path) -> dict[str, list[RunRecord]]:
     return found
 
 
-def names(answer: dict[str, Any]) -> list[str]:
-    return [item["metadata"]["name"] for item in answer["items"]]
-
-
-def test_on_emulated_a_killed_run_leaves_only_its_objects_and_a_resume_completes(tmp_path: Path) -> None:
+def test_on_emulated_a_killed_run_leaves_nothing_and_a_resume_completes(tmp_path: Path) -> None:
     file, results = experiment_file(tmp_path, {"name": "katib", "platform": "emulated"}), tmp_path / "results"
     following = Following()
     folder = kill_in_mid_run(file, results)
@@ -121,16 +114,6 @@ def test_on_emulated_a_killed_run_leaves_only_its_objects_and_a_resume_completes
     framework_ids = {trial.framework_id for trial in done.trials}
     assert not any(folder.name in (name or "") for name in framework_ids)  # another name, so Katib cannot mix them up
     assert leftovers(results) == []
-
-    # the emulated server's objects are those of the killed execution, and any server can take them up
-    objects = tmp_path / "objects"
-    shutil.copytree(folder / "framework" / "emulated", objects)
-    with program(objects) as server:
-        namespace = f"{KATIB}/namespaces/tuneoff-{folder.name}"
-        assert names(server.ask("GET", f"{namespace}/experiments")) == [f"r{folder.name}"]
-        trials = server.ask("GET", f"{namespace}/trials")
-        assert len(trials["items"]) >= 2
-        assert all(trial["spec"]["parameterAssignments"] for trial in trials["items"])
 
 
 def test_in_a_cluster_a_killed_run_is_undeployed_by_the_guardian_or_by_the_next_command(

@@ -72,7 +72,7 @@ def test_without_a_lost_answer_katib_is_asked_for_no_more_trials(tmp_path: Path)
 
 
 def test_points_that_are_lost_of_other_samplers_cost_no_trial(tmp_path: Path) -> None:
-    sampler = Strategy(name="multivariate-tpe")
+    sampler = Strategy(name="random")
     with faulty_cluster(tmp_path, *LOSING) as cluster:
         made = cluster.make(tmp_path / "results", sleeping(TRIALS, 2, 0.1, workers=Workers(count=3), sampler=sampler))
     assert made.record.status == "done"

@@ -10,27 +10,26 @@ import pytest
 from emulated.katib_world import World, world
 from emulated.node_cluster import NodeCluster, node_cluster
 from emulated.served import Served, served
-from katib_emulation.objects import NAMESPACES
-from katib_emulation.store import Store
+from katib_emulation.objects import NAMESPACES, Store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "store")
+def store() -> Iterator[Store]:
+    store = Store()
     store.create(NAMESPACES, {"metadata": {"name": "ns"}})
     yield store
     store.close()
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path / "store") as running:
+def api() -> Iterator[Served]:
+    with served() as running:
         yield running
 
 
 @pytest.fixture
-def katib(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as made:
+def katib() -> Iterator[World]:
+    with world() as made:
         yield made
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from katib_emulation.admission import admit_experiment
-from katib_emulation.controllers import Controllers
-from katib_emulation.objects import EXPERIMENTS, JOBS, NAMESPACES, SUGGESTIONS, TRIALS, conditions_of, has_condition
-from katib_emulation.observations import Observation, Observations
-from katib_emulation.store import Store
+from katib_emulation.collector import Observation, Observations
+from katib_emulation.controllers import Controllers, reconcilers
+from katib_emulation.objects import EXPERIMENTS, JOBS, NAMESPACES, SUGGESTIONS, TRIALS, Store, conditions_of, has_condition
 
 Object = dict[str, Any]
 
@@ -67,19 +65,13 @@ def experiment_named(name: str = "e1", **spec: Any) -> Object:
 
 
 class World:
-    """A store with running controllers."""
+    """A store with Katib's controllers at work, and without that of Jobs."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.open()
-
-    def open(self) -> None:
-        """Start on what the folder holds."""
-        self.store = Store(self.folder)
-        self.observations = Observations(self.store.database)
-        self.controllers = Controllers(self.store, self.observations)
-        if all(known["metadata"]["name"] != "ns" for known in self.store.list(NAMESPACES)):
-            self.store.create(NAMESPACES, NAMESPACE)
+    def __init__(self) -> None:
+        self.store, self.observations = Store(), Observations()
+        of_katib = {kind: each for kind, each in reconcilers(self.store, self.observations).items() if kind is not JOBS}
+        self.controllers = Controllers(self.store, of_katib)
+        self.store.create(NAMESPACES, NAMESPACE)
         self.controllers.start()
 
     def close(self) -> None:
@@ -163,9 +155,9 @@ class World:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[World]:
+def world() -> Iterator[World]:
     """Yield running controllers; stop them at the end."""
-    made = World(folder)
+    made = World()
     try:
         yield made
     finally:

@@ -1,4 +1,4 @@
-"""A store and a node for tests, without HTTP and without Katib's controllers: Jobs (and their Trials) run as real processes."""
+"""A store, a node and the Job controller for tests, without HTTP and Katib: Jobs (and their Trials) run as real processes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from katib_emulation.collector import Observations
+from katib_emulation.controllers import Controllers, JobReconciler
 from katib_emulation.node import Node
-from katib_emulation.objects import CONFIG_MAPS, EVENTS, JOBS, PODS, TRIALS
-from katib_emulation.observations import Observations
-from katib_emulation.store import Store
+from katib_emulation.objects import CONFIG_MAPS, EVENTS, JOBS, PODS, TRIALS, Store
 from waiting import until
 
 Object = dict[str, Any]
@@ -18,13 +18,13 @@ NAMESPACE = "default"
 
 
 class NodeCluster:
-    """A running node over a store in `folder`."""
+    """A running node with its pods' files in `folder`."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
-        self.store = Store(folder)
-        self.observations = Observations(self.store.database)
+        self.store, self.observations = Store(), Observations()
         self.node = Node(self.store, self.observations, folder, **options)
+        self.controllers = Controllers(self.store, {JOBS: JobReconciler(self.store)})
 
     def submit(
         self, name: str = "job", *, command: Sequence[str] = ("true",), trial: Object | None = None, **changes: Any
@@ -80,7 +80,15 @@ class NodeCluster:
 
     def log(self, job: str = "job", container: str | None = None) -> str:
         """Return what the pod of a Job printed."""
-        return self.node.read_log(NAMESPACE, self.pods(job)[0]["metadata"]["name"], container).decode()
+        log = self.node.log(NAMESPACE, self.pods(job)[0]["metadata"]["name"], container, False)
+        assert isinstance(log, bytes)
+        return log.decode()
+
+    def followed(self, pod: str) -> Iterator[bytes]:
+        """Return the pieces of a pod's log until its container has ended."""
+        pieces = self.node.log(NAMESPACE, pod, None, True)
+        assert not isinstance(pieces, bytes)
+        return pieces
 
     def values(self, trial: str = "job") -> list[tuple[str, str]]:
         """Return (name, value) of a trial's observations."""
@@ -88,6 +96,7 @@ class NodeCluster:
 
     def close(self) -> None:
         """Stop everything."""
+        self.controllers.stop()
         self.node.stop()
         self.store.close()
 
@@ -97,6 +106,7 @@ def node_cluster(folder: Path, **options: Any) -> Iterator[NodeCluster]:
     """Run a node; `options`: of Node."""
     cluster = NodeCluster(folder, **options)
     cluster.node.start()
+    cluster.controllers.start()
     try:
         yield cluster
     finally:

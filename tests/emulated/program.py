@@ -23,7 +23,6 @@ class Program:
         self.folder = folder
         self.kubeconfig = folder.with_name(f"{folder.name}.kubeconfig")
         command = [*COMMAND, str(folder), "--kubeconfig", str(self.kubeconfig), *options]
-        self.kubeconfig.unlink(missing_ok=True)  # a killed server leaves its own
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         until(lambda: self.kubeconfig.exists() or self.process.poll() is not None)
 
@@ -71,20 +70,23 @@ class Program:
         return self.process.returncode, errors
 
 
-def failure(folder: Path, kubeconfig: Path, *options: str, preexec: object = None) -> str:
+def failure(folder: Path, kubeconfig: Path, *options: str) -> str:
     """Run the program, which cannot start; return the single line that it must write."""
     command = [*COMMAND, str(folder), "--kubeconfig", str(kubeconfig), *options]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, preexec_fn=preexec)  # type: ignore[call-overload]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1), ended.stderr
     return str(ended.stderr)
 
 
 @contextlib.contextmanager
 def program(folder: Path, *options: str) -> Iterator[Program]:
-    """Run a server; it is killed at the end if it still runs."""
+    """Run a server; it is ended at the end if it still runs."""
     running = Program(folder, *options)
     try:
         yield running
     finally:
-        running.process.kill()
-        running.process.communicate()
+        running.process.terminate()
+        try:
+            running.process.communicate(timeout=20)
+        finally:
+            running.process.kill()

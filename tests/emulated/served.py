@@ -6,31 +6,21 @@ import contextlib
 import http.client
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from emulated.katib_world import experiment_named
-from katib_emulation.installation import install
+from katib_emulation.__main__ import install
+from katib_emulation.objects import Store
 from katib_emulation.server import Api, Server
-from katib_emulation.store import Store
 
 Object = dict[str, Any]
 KATIB = "/apis/kubeflow.org/v1beta1"
 INJECTED = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
 
 
-class FixedLogs:
-    """A node whose containers all printed the same."""
-
-    def read_log(self, namespace: str, pod: str, container: str | None) -> bytes:
-        """Return three lines."""
-        return b"one\ntwo\nthree\n"
-
-    def follow_log(self, namespace: str, pod: str, container: str | None) -> Iterator[bytes]:
-        """Yield a line, a pause, a line."""
-        yield b"one\n"
-        yield b""
-        yield b"two\n"
+def fixed_log(namespace: str, pod: str, container: str | None, is_followed: bool) -> bytes | Iterator[bytes]:
+    """Be the log of every container: three lines, or, followed, a line, a pause, a line."""
+    return iter([b"one\n", b"", b"two\n"]) if is_followed else b"one\ntwo\nthree\n"
 
 
 class Served:
@@ -63,11 +53,11 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(folder: Path, denials: tuple[str, ...] = (), token: str | None = None) -> Iterator[Served]:
-    """Serve a store in `folder`."""
-    store = Store(folder)
+def served(denials: tuple[str, ...] = (), token: str | None = None) -> Iterator[Served]:
+    """Serve a store."""
+    store = Store()
     install(store)
-    server = Server(Api(store, FixedLogs(), denials), token)
+    server = Server(Api(store, fixed_log, denials), token)
     server.start()
     try:
         yield Served(server, store)

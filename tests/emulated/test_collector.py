@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from emulated.node_cluster import NodeCluster, conditions, script, state_of, trial_of
-from katib_emulation import collector
 from katib_emulation.collector import CONTAINER
-from katib_emulation.objects import PODS, TRIALS
-from katib_emulation.processes import FileWatch
+from katib_emulation.objects import TRIALS
 from tuneoff.base.processes import is_alive
 from tuneoff_adapters.katib.pod import create_mark
 from waiting import until
@@ -73,12 +68,6 @@ def test_a_missing_metrics_file_fails_the_collector_alone(cluster: NodeCluster) 
     assert "failed to open the file: open /var/log/katib/metrics.log: no such file" in cluster.log(container=CONTAINER)
 
 
-def test_observations_that_cannot_be_kept_fail_the_collector(cluster: NodeCluster) -> None:
-    cluster.store.database.execute("DROP TABLE observations")
-    assert "Failed" in conditions(run(cluster, "echo loss=1 > $METRICS", trial_of()))
-    assert "cannot write the metrics of job" in cluster.log(container=CONTAINER)
-
-
 def epochs(*losses: float) -> str:
     """A script that reports losses, with pauses in which they can be seen."""
     return "; ".join(f"echo loss={loss} >> $METRICS; sleep 0.05" for loss in losses)
@@ -127,21 +116,6 @@ def test_a_shell_with_two_children_cannot_be_stopped_and_loses_its_collector(clu
     assert cluster.values() == []
 
 
-def test_a_mark_that_the_shell_cannot_overwrite_keeps_the_collector_waiting_until_the_pod_is_deleted(
-    cluster: NodeCluster, tmp_path: Path
-) -> None:
-    script(tmp_path, f"{epochs(5, 4)}; exec sleep 1000")
-    cannot = f"set -C; sh {tmp_path}/script.sh"  # `>` fails on a file that is there, as it does on one of another user
-    cluster.submit(trial=trial_of(rules=[MEDIAN_STOP]), command=["sh", "-c", cannot], container={"env": FILE})
-    pod = until(lambda: next((pod for pod in cluster.pods() if _has_ended_alone(pod)), None))
-    assert pod["status"]["phase"] == "Running"
-    assert state_of(pod)["terminated"]["exitCode"] != 0
-    assert conditions(cluster.store.get(TRIALS, "job", "default")) == {"EarlyStopped": "TrialEarlyStopped"}
-    assert cluster.values() == [("loss", "5"), ("loss", "4")]
-    cluster.store.delete(PODS, pod["metadata"]["name"], "default")
-    assert "Failed" in conditions(cluster.ended())
-
-
 def test_a_mark_that_the_program_made_first_changes_neither_a_stop_nor_a_failure(cluster: NodeCluster, tmp_path: Path) -> None:
     code = (
         f"import os, sys; from {create_mark.__module__} import create_mark; create_mark(os.environ['METRICS'], int(sys.argv[1]))"
@@ -156,11 +130,6 @@ def test_a_mark_that_the_program_made_first_changes_neither_a_stop_nor_a_failure
     assert "Failed" in conditions(cluster.ended("failing"))
     assert cluster.log("failing", "training-container") == "Training Container was Failed\n"  # and no complaint of the shell
     assert "unable to find marker: completed in contents: running" in cluster.log("failing", CONTAINER)
-
-
-def _has_ended_alone(pod: dict[str, Any]) -> bool:
-    entries = {entry["name"]: entry["state"] for entry in pod.get("status", {}).get("containerStatuses", ())}
-    return "terminated" in entries.get("training-container", {}) and "running" in entries.get(CONTAINER, {})
 
 
 def test_an_empty_value_ends_the_collector_of_a_trial_with_rules(cluster: NodeCluster) -> None:
@@ -179,19 +148,3 @@ def test_a_pod_whose_trial_is_unknown_or_unfit_is_refused_as_by_the_webhook(clus
         'Error creating: admission webhook "mutator.pod.katib.kubeflow.org" denied the request: Unable to find'
     )
     assert not cluster.pods()
-
-
-def test_a_rule_is_met_by_what_was_written_before_the_watch(
-    cluster: NodeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = tmp_path / "done"
-
-    def late_watch(folder: Path) -> FileWatch:
-        while not done.exists():
-            time.sleep(0.01)
-        return FileWatch(folder)
-
-    monkeypatch.setattr(collector, "FileWatch", late_watch)
-    text = f"echo loss=5 >> $METRICS; echo loss=4 >> $METRICS; echo > {done}; exec sleep 1000"
-    assert "Complete" in conditions(run(cluster, text, trial_of(rules=[MEDIAN_STOP])))
-    assert conditions(cluster.store.get(TRIALS, "job", "default")) == {"EarlyStopped": "TrialEarlyStopped"}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
@@ -55,9 +53,9 @@ def play(katib: World, parallel: int, most: int, seed: int, *, without_metrics: 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_active_and_all_trials_stay_within_the_budget(tmp_path: Path, seed: int) -> None:
+def test_active_and_all_trials_stay_within_the_budget(seed: int) -> None:
     parallel = 1 + seed % 4
-    with world(tmp_path) as katib:
+    with world() as katib:
         seen = play(katib, parallel, 9, seed, without_metrics=False)
     assert seen.most_active == parallel
     assert len(seen.trials) == 9
@@ -65,7 +63,7 @@ def test_active_and_all_trials_stay_within_the_budget(tmp_path: Path, seed: int)
 
 def test_trials_without_metrics_exceed_the_maximum_by_less_than_the_parallelism() -> None:
     for seed in range(100):
-        with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as katib:
+        with world() as katib:
             seen = play(katib, 3, 6, seed, without_metrics=True)
         assert seen.most_active <= 3
         assert 6 <= len(seen.trials) <= 6 + 2

@@ -1,10 +1,8 @@
-"""What users and restarts change while an experiment runs under the emulated controllers."""
+"""What users change while an experiment runs under the emulated controllers."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from emulated.katib_world import Object, World, experiment_named, world
+from emulated.katib_world import Object, World, experiment_named
 from katib_emulation.objects import JOBS, TRIALS
 
 
@@ -42,19 +40,3 @@ def test_whoever_deletes_the_only_trial_gets_no_new_one_as_in_katib(katib: World
     katib.edit("e1", maxTrialCount=5)  # makes the controller look again
     assert katib.experiment()["status"]["trialsRunning"] == 1
     assert katib.trials() == []
-
-
-def test_a_restarted_server_goes_on_where_it_was(tmp_path: Path) -> None:
-    with world(tmp_path) as katib:
-        katib.submit(experiment_named(maxTrialCount=5))
-        names = katib.wait_jobs(2)
-        katib.end_job(names[0], ["0.5"])
-        katib.close()
-        katib.open()
-        katib.run_all(lambda i: ["0.4"])
-        found = [{a["name"]: a["value"] for a in s["parameterAssignments"]} for s in katib.suggestion()["status"]["suggestions"]]
-    with world(tmp_path / "other") as katib:
-        katib.submit(experiment_named(parallelTrialCount=1, maxTrialCount=5))
-        katib.run_all(lambda i: ["0.4"])
-        straight = katib.suggestion()["status"]["suggestions"]
-    assert found == [{a["name"]: a["value"] for a in s["parameterAssignments"]} for s in straight]

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from katib_emulation.collector import CollectorError, MetricFormat, StopRule
-from katib_emulation.observations import UNAVAILABLE, ZERO_TIME, Observation
+from katib_emulation.collector import UNAVAILABLE, ZERO_TIME, CollectorError, CollectorSettings, Observation, StopRule
 
-TEXT = MetricFormat(("loss", "accuracy"))
+TEXT = CollectorSettings("t", ("loss", "accuracy"))
 TIME = "2026-01-01T12:00:00.123456Z"
 
 
-def losses(content: str, how: MetricFormat = TEXT) -> list[str]:
+def losses(content: str, how: CollectorSettings = TEXT) -> list[str]:
     return [observation.value for observation in how.observations(content) if observation.name == "loss"]
 
 
@@ -58,7 +57,7 @@ def test_without_the_objective_the_other_metrics_are_not_reported() -> None:
 
 
 def test_own_filters_replace_the_default_one() -> None:
-    own = MetricFormat(("loss",), filters=(r"(\w+) is ([0-9.]+)", r"\{metric: ([\w|-]+), value: ([0-9.]+)\}"))
+    own = CollectorSettings("t", ("loss",), filters=(r"(\w+) is ([0-9.]+)", r"\{metric: ([\w|-]+), value: ([0-9.]+)\}"))
     assert losses("loss is 0.5\n{metric: loss, value: 0.25}\nloss=7", own) == ["0.5", "0.25"]
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
-from katib_emulation import pods as pod_files
 from katib_emulation.objects import JOBS, PODS
 from tuneoff.base.processes import is_alive
 from waiting import until
@@ -34,18 +33,17 @@ def test_a_followed_log_comes_as_it_is_written_and_ends_with_the_pod(cluster: No
     cluster.submit(command=script(tmp_path, f"echo one; until test -e {tmp_path}/go; do sleep 0.01; done; echo two"))
     name = cluster.pod_in("Running")["metadata"]["name"]
     seen = b""
-    for piece in cluster.node.follow_log(NAMESPACE, name):
+    for piece in cluster.followed(name):
         seen += piece
         if seen == b"one\n":
             (tmp_path / "go").touch()
     assert seen == b"one\ntwo\n"
-    assert b"".join(cluster.node.follow_log(NAMESPACE, name)) == b"one\ntwo\n"
+    assert b"".join(cluster.followed(name)) == b"one\ntwo\n"
 
 
-def test_a_follower_of_a_silent_pod_may_leave(cluster: NodeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_files, "HEARTBEAT_SECONDS", 0.05)
+def test_a_follower_of_a_silent_pod_may_leave(cluster: NodeCluster) -> None:
     cluster.submit(command=["sleep", "1000"])
-    pieces = cluster.node.follow_log(NAMESPACE, cluster.pod_in("Running")["metadata"]["name"])
+    pieces = cluster.followed(cluster.pod_in("Running")["metadata"]["name"])
     assert [next(pieces), next(pieces)] == [b"", b""]
     pieces.close()  # type: ignore[attr-defined]
 
@@ -92,9 +90,9 @@ def test_a_pod_of_several_containers_is_refused_in_its_status(cluster: NodeClust
 
 
 def test_the_pods_of_many_jobs_all_end(tmp_path: Path) -> None:
-    with node_cluster(tmp_path, cpus=3) as cluster:
+    with node_cluster(tmp_path) as cluster:
         names = [f"job-{number}" for number in range(12)]
         for name in names:
-            cluster.submit(name, container={"resources": {"requests": {"cpu": "1"}}})
+            cluster.submit(name)
         assert all("Complete" in conditions(cluster.ended(name)) for name in names)
         assert len(cluster.store.list(PODS, NAMESPACE)) == len(names)

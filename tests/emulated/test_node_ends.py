@@ -1,4 +1,4 @@
-"""Ends that somebody brings about: retries, deadlines, memory, deletion."""
+"""Ends that somebody brings about: memory, deletion, the end of the server."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
-from katib_emulation.errors import StatusError
-from katib_emulation.objects import JOBS, PODS
+from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, script, state_of
+from katib_emulation.objects import JOBS, PODS, StatusError
 from tuneoff.base.processes import is_alive
 from waiting import until
 
@@ -20,25 +19,6 @@ ANNOUNCE_AND_SLEEP = "echo $$; exec sleep 1000"
 def pid_of(cluster: NodeCluster) -> int:
     cluster.pod_in("Running")
     return int(until(lambda: cluster.log().strip()))
-
-
-@pytest.mark.slow
-def test_a_job_over_its_deadline_fails_and_its_process_ends(cluster: NodeCluster, tmp_path: Path) -> None:
-    cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP), activeDeadlineSeconds=2)
-    pid = pid_of(cluster)
-    ended = cluster.ended()
-    assert conditions(ended) == {"FailureTarget": "DeadlineExceeded", "Failed": "DeadlineExceeded"}
-    assert ended["status"]["conditions"][-1]["message"] == "Job was active longer than specified deadline"
-    assert ended["status"]["failed"] == 1
-    assert not is_alive(pid)
-    until(lambda: not cluster.pods())
-
-
-@pytest.mark.slow
-def test_a_deadline_ends_a_pod_that_never_got_a_place(tmp_path: Path) -> None:
-    with node_cluster(tmp_path, cpus=1) as cluster:
-        cluster.submit(container={"resources": {"requests": {"cpu": "2"}}}, activeDeadlineSeconds=1)
-        assert conditions(cluster.ended())["Failed"] == "DeadlineExceeded"
 
 
 def allocating(folder: Path, megabytes: int, seconds: float) -> list[str]:
@@ -88,7 +68,7 @@ def test_the_command_s_children_get_the_sigterm_and_may_end_in_order(cluster: No
     cluster.submit(command=["sh", "-c", f"python {tmp_path}/polite.py && echo end"])
     name = cluster.pod_in("Running")["metadata"]["name"]
     until(lambda: cluster.log() == "up\n")
-    pieces = cluster.node.follow_log(NAMESPACE, name)
+    pieces = cluster.followed(name)
     cluster.store.delete(PODS, name, NAMESPACE)
     assert b"".join(pieces) == b"up\nsaved\nend\n"
 
@@ -129,9 +109,11 @@ def test_a_job_deleted_in_the_foreground_is_gone_after_its_process(cluster: Node
     assert not cluster.pods()
 
 
-def test_a_pod_without_a_place_that_is_deleted_fails_its_job(tmp_path: Path) -> None:
-    with node_cluster(tmp_path, cpus=1) as cluster:
-        cluster.submit(container={"resources": {"requests": {"cpu": "2"}}})
-        cluster.store.delete(PODS, until(cluster.pods)[0]["metadata"]["name"], NAMESPACE)
-        assert conditions(cluster.ended())["Failed"] == "BackoffLimitExceeded"
-        until(lambda: not cluster.pods())
+def test_a_stopped_node_leaves_no_process_and_changes_no_status(cluster: NodeCluster, tmp_path: Path) -> None:
+    cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
+    pid = pid_of(cluster)
+    started = time.monotonic()
+    cluster.node.stop()
+    assert time.monotonic() - started < 10
+    assert not is_alive(pid)
+    assert cluster.pods()[0]["status"]["phase"] == "Running"

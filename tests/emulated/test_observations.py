@@ -4,49 +4,41 @@ from __future__ import annotations
 
 import pytest
 
-from katib_emulation.errors import StorageError
-from katib_emulation.observations import ZERO_TIME, Observation, Observations, moment
-from katib_emulation.store import Store
+from katib_emulation.collector import ZERO_TIME, Observation, Observations, moment
 
 
 def line(time: str, value: str, name: str = "loss") -> Observation:
     return Observation(time, name, value)
 
 
-def test_what_was_reported_is_read_by_time_not_by_order(store: Store) -> None:
-    observations = Observations(store.database)
+def test_what_was_reported_is_read_by_time_not_by_order() -> None:
+    observations = Observations()
     observations.report("t", [line("2026-01-01T00:00:02Z", "2"), line("2026-01-01T00:00:01Z", "1")])
     assert [observation.value for observation in observations.read("t")] == ["1", "2"]
 
 
-def test_equal_times_keep_the_order_of_their_report(store: Store) -> None:
-    observations = Observations(store.database)
+def test_equal_times_keep_the_order_of_their_report() -> None:
+    observations = Observations()
     observations.report("t", [line(ZERO_TIME, "b"), line(ZERO_TIME, "a")])
     observations.report("t", [line(ZERO_TIME, "c")])
     assert [observation.value for observation in observations.read("t")] == ["b", "a", "c"]
 
 
-def test_times_of_other_zones_are_ordered_too(store: Store) -> None:
-    observations = Observations(store.database)
+def test_times_of_other_zones_are_ordered_too() -> None:
+    observations = Observations()
     times = ["2026-01-01T12:00:00.1234569+02:00", "2026-01-01T10:00:00.123457Z", "2026-01-01T10:00:00.1Z"]
     observations.report("t", [line(time, value) for time, value in zip(times, "bca", strict=True)])
     assert [observation.value for observation in observations.read("t")] == ["a", "b", "c"]
 
 
-def test_trials_are_kept_apart_and_deleted_alone(store: Store) -> None:
-    observations = Observations(store.database)
+def test_trials_are_kept_apart_and_deleted_alone() -> None:
+    observations = Observations()
     observations.report("a", [line(ZERO_TIME, "1")])
     observations.report("b", [line(ZERO_TIME, "2")])
     observations.delete("a")
     observations.delete("a")
     assert observations.read("a") == []
     assert [observation.value for observation in observations.read("b")] == ["2"]
-
-
-def test_a_report_that_cannot_be_written_says_so(store: Store) -> None:
-    store.database.execute("DROP TABLE observations")
-    with pytest.raises(StorageError, match="cannot write the metrics of t"):
-        Observations(store.database).report("t", [line(ZERO_TIME, "1")])
 
 
 @pytest.mark.parametrize(

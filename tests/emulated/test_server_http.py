@@ -6,7 +6,6 @@ import http.client
 import json
 import socket
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,8 +62,8 @@ def test_a_defect_is_a_500_and_the_server_lives_on(
     assert api.ask("GET", "/api/v1/pods")[0] == 200
 
 
-def test_a_token_keeps_out_those_who_do_not_know_it(tmp_path: Path) -> None:
-    with served(tmp_path / "store", token="secret") as api:
+def test_a_token_keeps_out_those_who_do_not_know_it() -> None:
+    with served(token="secret") as api:
         assert api.ask("GET", "/version")[0] == 401
         assert api.ask("GET", "/version", headers={"Authorization": "Bearer guess"})[0] == 401
         assert api.ask("GET", "/version", headers={"Authorization": "Bearer secret"})[0] == 200
@@ -73,8 +72,8 @@ def test_a_token_keeps_out_those_who_do_not_know_it(tmp_path: Path) -> None:
             assert stranger.recv(12) == b"HTTP/1.1 401"
 
 
-def test_denied_rights_are_refused_and_reviewed(tmp_path: Path) -> None:
-    with served(tmp_path / "store", denials=("create:experiments", "get:pods/log")) as api:
+def test_denied_rights_are_refused_and_reviewed() -> None:
+    with served(denials=("create:experiments", "get:pods/log")) as api:
         path = api.namespace()
         code, status = api.ask("POST", f"{path}/experiments", experiment())
         assert (code, status["reason"]) == (403, "Forbidden")

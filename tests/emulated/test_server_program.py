@@ -1,10 +1,9 @@
-"""The server as a program: how it starts, what it keeps, how it ends."""
+"""The server as a program: how it starts, what it writes, how it ends."""
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -15,18 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from emulated.program import COMMAND, Program, failure, program
-from katib_emulation.store import DATABASE
+from emulated.program import COMMAND, failure, program
+from katib_emulation.__main__ import write_kubeconfig
 from tuneoff.base.processes import is_alive
 from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
-
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def names(server: Program) -> list[str]:
-    return [item["metadata"]["name"] for item in server.ask("GET", CONFIG_MAPS)["items"]]
 
 
 def test_it_serves_when_the_kubeconfig_is_there_and_takes_it_away_at_the_end(tmp_path: Path) -> None:
@@ -58,25 +51,13 @@ def test_it_ends_while_watches_are_open(tmp_path: Path) -> None:
             assert server.wait() == (0, "")
 
 
-def test_objects_survive_a_kill(tmp_path: Path) -> None:
-    with program(tmp_path / "f") as server:
-        for name in ("c1", "c2"):
-            server.ask("POST", CONFIG_MAPS, {"metadata": {"name": name}, "data": {"a": "b"}})
-        before = server.ask("GET", CONFIG_MAPS)["items"]
-        server.process.kill()
-        server.wait()
-    with program(tmp_path / "f") as again:
-        assert again.ask("GET", CONFIG_MAPS)["items"] == before
-
-
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
-def test_pods_end_with_the_server_however_it_ends(tmp_path: Path, ending: signal.Signals) -> None:
+def test_pods_end_with_the_server(tmp_path: Path) -> None:
     container = {"name": "c", "image": "i:1", "command": ["sleep", "60"]}
     job = {"metadata": {"name": "j"}, "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}
     with program(tmp_path / "f") as server:
         server.ask("POST", "/apis/batch/v1/namespaces/default/jobs", job)
         sleeping = until(lambda: processes_below(server.folder))
-        server.process.send_signal(ending)
+        server.process.send_signal(signal.SIGTERM)
         server.wait()
         until(lambda: not any(map(is_alive, sleeping)), 5)
 
@@ -144,7 +125,7 @@ def test_one_line_says_when_it_serves(tmp_path: Path) -> None:
     server.terminate()
     line = server.communicate(timeout=20)[0]
     assert line.count("\n") == 1
-    for part in (f"on {address};", f"kubeconfig {tmp_path / 'k'};", f"objects in {tmp_path / 'f'};", f"kill {server.pid}"):
+    for part in (f"on {address};", f"kubeconfig {tmp_path / 'k'};", f"files in {tmp_path / 'f'};", f"kill {server.pid}"):
         assert part in line
 
 
@@ -159,17 +140,11 @@ def test_it_serves_though_nobody_reads_its_line(tmp_path: Path) -> None:
     assert server.wait(20) == 0
 
 
-def one_line_of_failure(tmp_path: Path, *options: str, preexec: object = None) -> str:
+def one_line_of_failure(tmp_path: Path, *options: str) -> str:
     """Run the program to its end; return the single line it must write."""
-    line = failure(tmp_path / "f", tmp_path / "kubeconfig", *options, preexec=preexec)
+    line = failure(tmp_path / "f", tmp_path / "kubeconfig", *options)
     assert not (tmp_path / "kubeconfig").exists()
     return line
-
-
-def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "f").mkdir(mode=0o700)
-    (tmp_path / "f" / DATABASE).write_bytes(b"damage" * 1000)
-    assert "cannot write" in one_line_of_failure(tmp_path)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770])
@@ -181,32 +156,10 @@ def test_a_folder_into_which_others_can_write_is_refused_in_one_line(tmp_path: P
     )
 
 
-def test_a_full_disk_at_the_start_is_one_line(tmp_path: Path) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-
-    assert "cannot write" in one_line_of_failure(tmp_path, preexec=limit)
-
-
-def test_a_full_disk_ends_a_running_server_with_one_line(tmp_path: Path) -> None:
-    with program(tmp_path / "f") as server:
-        resource.prlimit(
-            server.process.pid, resource.RLIMIT_FSIZE, ((server.folder / f"{DATABASE}-wal").stat().st_size + 100,) * 2
-        )
-        with pytest.raises(urllib.error.HTTPError, match="500"):
-            server.ask("POST", CONFIG_MAPS, {"metadata": {"name": "big"}, "data": {"a": "x" * 5000}})
-        code, errors = server.wait()
-    assert code == 1
-    assert errors.startswith("error: the emulated cluster cannot go on: cannot write ")
-    assert errors.count("\n") == 1
-    with program(tmp_path / "f") as again:
-        assert names(again) == []
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--cpus", "many"], "invalid float value: 'many'"),
+        (["--parent", "many"], "invalid int value: 'many'"),
         (["--lose-answers", "some"], "invalid int value: 'some'"),
     ],
 )
@@ -244,3 +197,21 @@ def test_pods_find_the_python_that_serves(tmp_path: Path, monkeypatch: pytest.Mo
         (pod,) = server.ask("GET", "/api/v1/namespaces/default/pods")["items"]
         name = pod["metadata"]["name"]
         assert server.text(f"/api/v1/namespaces/default/pods/{name}/log").strip() == str(Path(sys.executable).parent / "python")
+
+
+def test_a_file_at_the_kubeconfigs_path_is_refused_and_kept(tmp_path: Path) -> None:
+    mine = tmp_path / "config"
+    mine.write_text("clusters: []\n")
+    line = failure(tmp_path / "f", mine)
+    assert f"--kubeconfig {mine} is there already; remove it, or give a path where no file is" in line
+    assert mine.read_text() == "clusters: []\n"
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_file_that_comes_while_the_server_starts_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("clusters: []\n")
+    with pytest.raises(FileExistsError):
+        write_kubeconfig(path, "http://127.0.0.1:1", "secret")
+    assert [path.name for path in tmp_path.iterdir()] == ["config"]
+    assert path.read_text() == "clusters: []\n"

@@ -7,9 +7,7 @@ import threading
 import pytest
 
 from emulated.served import Object, trial
-from katib_emulation.errors import StatusError
-from katib_emulation.objects import CONFIG_MAPS, EVENTS, NAMESPACES, TRIALS
-from katib_emulation.store import Store
+from katib_emulation.objects import EVENTS, NAMESPACES, TRIALS, StatusError, Store
 
 
 def test_create_adds_what_the_api_server_adds(store: Store) -> None:
@@ -41,19 +39,6 @@ def test_names_that_are_no_subdomain_are_refused(store: Store, name: str) -> Non
     body = caught.value.body()
     assert (body["code"], body["reason"]) == (422, "Invalid")
     assert "metadata.name: Invalid value" in body["message"]
-
-
-def test_label_values_that_kubernetes_refuses_are_refused(store: Store) -> None:
-    with pytest.raises(StatusError, match="a valid label"):
-        store.create(TRIALS, trial(labels={"a": "b" * 64}), "ns")
-    with pytest.raises(StatusError, match="a valid label"):
-        store.create(TRIALS, trial(labels={"a": "b c"}), "ns")
-
-
-def test_a_config_map_of_more_than_a_mebibyte_is_refused(store: Store) -> None:
-    store.create(CONFIG_MAPS, {"metadata": {"name": "fits"}, "data": {"a": "x" * 2**20}}, "ns")
-    with pytest.raises(StatusError, match="Too long"):
-        store.create(CONFIG_MAPS, {"metadata": {"name": "c"}, "data": {"a": "x" * (2**20 + 1)}}, "ns")
 
 
 def test_update_raises_the_generation_only_with_the_spec(store: Store) -> None:
@@ -123,15 +108,6 @@ def test_closing_a_subscription_wakes_its_reader(store: Store) -> None:
     changes.close()
     reader.join(5)
     assert got == [None]
-
-
-def test_the_schedulers_events_have_the_newer_form(store: Store) -> None:
-    made = store.create(TRIALS, trial(), "ns")
-    store.record_event(made, "Warning", "FailedScheduling", "0/1 nodes are available")
-    event = store.list(EVENTS, "ns")[0]
-    assert event["eventTime"]
-    assert event["lastTimestamp"] is None
-    assert "count" not in event
 
 
 def test_an_event_in_a_namespace_that_is_gone_is_lost_without_an_error(store: Store) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulated.served import Object, trial
-from katib_emulation.errors import StatusError
-from katib_emulation.objects import EXPERIMENTS, JOBS, NAMESPACES, PODS, TRIALS, Kind
-from katib_emulation.store import Store
+from katib_emulation.objects import EXPERIMENTS, JOBS, NAMESPACES, PODS, TRIALS, Kind, StatusError, Store
 
 
 def owned_by(owner: Object, blocks: bool = True) -> list[Object]:

@@ -33,7 +33,7 @@ ONLY_REAL = {
 def emulated(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Object]:
     """Return the trace of each experiment on one emulated cluster, all at once."""
     cluster = tmp_path_factory.mktemp("cluster") / "objects"
-    with program(cluster, "--cpus", "32") as server, ThreadPoolExecutor(len(CASES)) as pool:
+    with program(cluster) as server, ThreadPoolExecutor(len(CASES)) as pool:
         traces = pool.map(lambda name: record_apart(server.kubeconfig, name, "any:1"), CASES)
         return dict(zip(CASES, traces, strict=True))
 

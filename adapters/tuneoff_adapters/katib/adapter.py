@@ -78,12 +78,9 @@ class KatibAdapter(Adapter):
         from tuneoff_adapters.katib.checks import check_client, katib_needs
         from tuneoff_adapters.katib.manifest import config_map_manifest
         from tuneoff_adapters.katib.plan import katib_plan
-        from tuneoff_adapters.kubernetes.deploy import EMULATION_FLAG, deploy_config_map
+        from tuneoff_adapters.kubernetes.deploy import deploy_config_map
 
         spec = self.context.spec
-        if self._server is not None:
-            text = f"platform {EMULATED!r} is a local stand-in for a cluster with Katib: the figures are not Katib's"
-            self.context.flag(EMULATION_FLAG, text)
         check_client()
         import_framework(spec.adapter, self.capabilities)
         plan = katib_plan(self.context)

@@ -22,7 +22,7 @@ def draw(context: RunContext, count: int) -> Iterator[Mapping[str, object]]:
     pod = KatibSpace.from_json(plan.space.to_json())
     service = algorithm_for(experiment_manifest(plan))
     for index in range(count):
-        yield pod.decode(service.suggest(index, ()))
+        yield pod.decode(service(index, ()))
 
 
 def framework_space(context: RunContext) -> FrameworkSpace:

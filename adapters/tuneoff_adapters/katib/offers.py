@@ -35,7 +35,6 @@ UNSEEDED = ("sobol",)  # algorithms without the setting `random_state`
 EMULATIONS = {  # what serves an algorithm on platform `emulated`
     "random": "emulated random: uniform draws of its own",
     GRID: "emulated grid: each combination once, in an order of its own",
-    "multivariate-tpe": "emulated multivariate-tpe: optuna.samplers.TPESampler of this machine's Optuna",
 }
 STARTUP_TRIALS = {"multivariate-tpe": 10}  # Optuna's default of `n_startup_trials`: so many are drawn at random
 OBJECT_BYTES = 1_400_000  # of the 1.5 MB that etcd takes: one object holds the assignments of all trials
@@ -77,7 +76,7 @@ CAPABILITIES = Capabilities(
         "multivariate-tpe": Offer(
             implementation="Katib multivariate-tpe (Optuna)",
             options={"n_startup_trials": Option(type="integer", least=0), "n_ei_candidates": _COUNT},
-            note="with constant liar",
+            note="platform kubernetes only; with constant liar",
         ),
         "gp": Offer(
             implementation="Katib bayesianoptimization (scikit-optimize)",
@@ -148,9 +147,7 @@ _ABSENT = Offer(
 ON_EMULATION = replace(
     CAPABILITIES,
     samplers={
-        name: replace(offer, implementation=EMULATIONS[ALGORITHMS[name]], needs=("optuna",) if "tpe" in name else ())
-        if ALGORITHMS.get(name) in EMULATIONS
-        else _ABSENT
+        name: replace(offer, implementation=EMULATIONS[ALGORITHMS[name]]) if ALGORITHMS.get(name) in EMULATIONS else _ABSENT
         for name, offer in CAPABILITIES.samplers.items()
     },
     pruners={**CAPABILITIES.pruners, "median": replace(CAPABILITIES.pruners["median"], implementation="emulated medianstop")},

@@ -16,15 +16,12 @@ from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.supervisor.logs import shorten
 from tuneoff_adapters.katib.options import EMULATION
-from tuneoff_adapters.kubernetes.plan import cpu_thousandths, memory_bytes
 from tuneoff_platforms.time_limits import SETUP_SHARE
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
 EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image: they run this machine's Python
 END_SECONDS = 5.0  # from SIGTERM to SIGKILL; the server needs at most 2
-KILLED_SECONDS = 2.0  # for what cleans up after a server that was killed
 _LOOK_SECONDS = 0.01
-_LOCKED = "another server uses the folder"  # the server's words
 _SERVING = "serving "  # begins the server's line that it is ready: no reason for an end
 _launched: set[int] = set()  # servers that this process started; one that it only adopted ends with who started it
 
@@ -32,8 +29,7 @@ _launched: set[int] = set()  # servers that this process started; one that it on
 class EmulatedServer:
     """The emulated API server of one execution: one process, with a folder of its own below the framework's.
 
-    It is found again by its mark, so a fresh process that only un-deploys can end it; and it keeps its objects in the folder, so
-    it can be started again over them.
+    It is found again by its mark, so a fresh process that only un-deploys can end it; its objects end with it.
     """
 
     def __init__(self, context: RunContext) -> None:
@@ -44,7 +40,7 @@ class EmulatedServer:
 
     @property
     def folder(self) -> Path:
-        """Where it keeps its objects and the pods' files."""
+        """Where it keeps the pods' files."""
         return self._context.work_dir / "emulated"
 
     @property
@@ -65,7 +61,7 @@ class EmulatedServer:
     def start(self) -> Path:
         """Start it, unless this process did; return its kubeconfig once it serves.
 
-        One that another process started ends with that one, so it is ended here for good, and a new one takes over its folder.
+        One that another process started ends with that one, so it is ended here for good.
 
         Raises:
             InfrastructureError: it ended, or is not ready in time.
@@ -81,23 +77,13 @@ class EmulatedServer:
                 self.end()
                 raise InfrastructureError(f"the emulated API server is not ready after {self._ready_seconds:g} s; see {self.log}")
             time.sleep(_LOOK_SECONDS)
-            try:
-                self.check()
-            except InfrastructureError as error:
-                if _LOCKED not in str(error):  # else the kernel has not let go of its predecessor's files yet
-                    raise
-                self._launch()
+            self.check()
         return self.kubeconfig
 
     def command(self) -> Sequence[str]:
-        """Return the command that serves: a node just as large as the workers need."""
-        workers = self._context.spec.experiment.workers
-        command = [sys.executable, "-m", EMULATION, str(self.folder), "--kubeconfig", str(self.kubeconfig)]
-        command += ["--image", EMULATED_IMAGE, "--cpus", str(workers.count * cpu_thousandths(workers) / 1000)]
-        memory = memory_bytes(workers)
-        if memory is not None:
-            command += ["--memory", str(workers.count * memory)]
-        return command
+        """Return the command that serves."""
+        where = [str(self.folder), "--kubeconfig", str(self.kubeconfig)]
+        return [sys.executable, "-m", EMULATION, *where, "--image", EMULATED_IMAGE]
 
     def check(self) -> None:
         """Raise InfrastructureError in one line if it was started here and has ended."""
@@ -119,7 +105,6 @@ class EmulatedServer:
         _wait_while(lambda: any(map(is_alive, servers)), END_SECONDS)
         for pid in servers:
             kill(pid)
-        _wait_while(lambda: bool(self._marked()), KILLED_SECONDS)
         end_all(self._marked)
         for pid in servers:
             with contextlib.suppress(ChildProcessError):  # not started by this process

@@ -13,8 +13,6 @@ from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.removal import leftover_text
 from tuneoff_adapters.kubernetes.resources import Object
 
-EMULATION_FLAG = "emulated_platform"
-
 
 def deploy_config_map(
     context: RunContext,
@@ -34,8 +32,9 @@ def deploy_config_map(
     versions = {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
     context.note_versions({name: version for name, version in versions.items() if version is not None})
     emulated = next((text for text in (cluster.server_version, cluster.katib_image) if text and "emulated" in text), None)
-    if outside == context.outside and emulated is not None:
-        context.flag(EMULATION_FLAG, f"the API server at {connection.host} is an emulation: it says {emulated}")
+    if emulated is not None:
+        text = f"the API server at {connection.host} is an emulation (it says {emulated}): the figures are not a cluster's"
+        context.flag("emulated_platform", text)
     with outside.open("a") as file:
         file.write(leftover_text(objects_of(plan, has_experiment), connection.host) + "\n")
     return connection, create_config_map(connection, plan, content())

@@ -12,6 +12,7 @@ from tuneoff.run.pool_adapter import WithPool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import Tickets
 from tuneoff.workload import workload_at
+from tuneoff_adapters.kubernetes.options import JOBS
 from tuneoff_adapters.optuna.offers import CAPABILITIES, IN_PODS
 from tuneoff_adapters.optuna.options import storage_of, storage_refusal, study_plan
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, StudyPlan
@@ -51,6 +52,11 @@ class OptunaAdapter(WithPool):
     answers: ClassVar[tuple[type, ...]] = (Finished, Broken)
     foreign_options: ClassVar[frozenset[str]] = WithPool.foreign_options | {"storage"}  # its kind: a URL is not a word
     _server: StorageServer | None = None  # that this run started
+
+    @classmethod
+    def platforms(cls) -> tuple[str, ...]:
+        """Return them without that of a process per trial: a worker asks for one trial after another."""
+        return tuple(name for name in super().platforms() if name != JOBS)
 
     @classmethod
     def capabilities_on(cls, platform: str) -> Capabilities:

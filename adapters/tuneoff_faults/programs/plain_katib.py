@@ -30,7 +30,7 @@ def serve(task: PlainTask) -> str:
     kubeconfig = Path(task.folder) / "kubeconfig"
     if not kubeconfig.exists():
         module, folder = "katib_emulation", f"{task.folder}/cluster"
-        command = [sys.executable, "-m", module, folder, "--kubeconfig", str(kubeconfig), "--cpus", str(task.workers)]
+        command = [sys.executable, "-m", module, folder, "--kubeconfig", str(kubeconfig)]
         subprocess.Popen([*command, "--parent", str(task.parent)], stdin=subprocess.DEVNULL, start_new_session=True)
         while not kubeconfig.exists():
             time.sleep(0.05)

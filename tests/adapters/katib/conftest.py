@@ -34,9 +34,9 @@ def connection(api: FakeApi) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Served]:
+def cluster() -> Iterator[Served]:
     """An emulated API server without controllers, which has a namespace `team`."""
-    with served(tmp_path / "store") as cluster:
+    with served() as cluster:
         cluster.namespace("team")
         yield cluster
 

@@ -12,7 +12,7 @@ _MAP = re.compile(r"dict[(\[]str, (.+)[)\]]")
 
 def unknown_fields(experiment: Any) -> list[str]:
     """Return the paths of an Experiment that the models of kubeflow.katib and, in its trial template, of kubernetes lack,
-    and of those with a value of another kind (an object where the model has a text)."""
+    and of those with a value of another kind (an object where the model has a text) or an empty text, which Katib loses."""
     return list(_unknown(experiment, "V1beta1Experiment", ""))
 
 
@@ -41,7 +41,7 @@ def _unknown(value: Any, type_name: str, path: str) -> Iterator[str]:
             else:
                 is_template = type_name == "V1beta1TrialTemplate" and key == "trialSpec"
                 yield from _unknown(item, "V1Job" if is_template else types[key], where)
-    elif not isinstance(value, {"str": str, "int": int, "bool": bool, "float": float}.get(type_name, object)):
+    elif value == "" or not isinstance(value, {"str": str, "int": int, "bool": bool, "float": float}.get(type_name, object)):
         yield path
 
 

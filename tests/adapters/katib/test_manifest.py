@@ -43,9 +43,9 @@ def space_of(sampler: str) -> SearchSpace:
 
 
 def full_plan(folder: Path) -> KatibPlan:
-    """A plan with every optional part, but tpe's own service."""
+    """A plan with every optional part."""
     pruner = Strategy(name="median", options={"first_epoch": 2, "min_trials": 3})
-    return plan_of(spec_of("multivariate-tpe", pruner=pruner, options=FULL), folder)
+    return plan_of(spec_of("random", pruner=pruner, options=FULL), folder)
 
 
 def at(manifest: Any, *path: str | int) -> Any:

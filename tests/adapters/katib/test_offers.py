@@ -76,12 +76,6 @@ def test_the_emulation_serves_exactly_the_algorithms_that_it_says() -> None:
     assert set(ALGORITHMS) == set(offers.EMULATIONS)
 
 
-def test_only_what_the_emulation_draws_by_optuna_needs_it() -> None:
-    needs = {name: offer.needs for name, offer in offers.capabilities_on("emulated").samplers.items() if offer.needs}
-    assert needs == {"multivariate-tpe": ("optuna",)}
-    assert all(not offer.needs for offer in offers.CAPABILITIES.samplers.values())
-
-
 def test_without_the_emulation_s_own_package_its_platform_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offers, "module_exists", lambda name: False)
     reason = refusal(platform="emulated")

@@ -50,6 +50,7 @@ def test_a_misspelt_field_is_found_wherever_it_is(tmp_path: Path, path: tuple[st
         (("spec", "trialTemplate", "retain"), "true"),
         ((*POD, "containers", 0, "command"), "python"),
         (("metadata", "labels"), ["a"]),
+        ((*POD, "containers", 0, "env", 0, "value"), ""),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_found(tmp_path: Path, path: tuple[str | int, ...], value: Any) -> None:

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from builders.specs import toy_spec
+from tuneoff.cli import listing
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import Budget, WorkloadSpec
+from tuneoff.registry import list_adapters
+from tuneoff.run.pool_adapter import WithPool
 from tuneoff_adapters.serial import SerialAdapter
 
 SURROGATE = WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate", options={})
@@ -61,3 +64,18 @@ def test_pods_are_limited_by_their_container_and_processes_by_core() -> None:
 
 def test_options_of_a_cluster_mean_nothing_here() -> None:
     assert "has no options, but got image" in (reason(platform="local") or "")
+
+
+@pytest.mark.parametrize("platform", ["kubernetes", "kubernetes-jobs"])
+def test_list_platforms_names_the_adapters_with_a_pool_that_plan_accepts_there(platform: str) -> None:
+    ((row,), _, _) = listing.platforms([platform])
+    accepted = []
+    for name, adapter in ((entry.plugin.name, entry.adapter) for entry in list_adapters()):
+        if adapter is not None and issubclass(adapter, WithPool):
+            options = {**IMAGE, "storage": "postgresql+psycopg://t:$PASSWORD@db.example/optuna"} if name == "optuna" else IMAGE
+            spec = toy_spec(name, workload=SURROGATE, platform=platform, options=options, sampler="random")
+            reason = SkipCheck().reason(spec, adapter)
+            assert reason is None or "does not offer platform" in reason
+            accepted += [name] if reason is None else []
+    assert set(accepted) == set(row["adapters"]) - {"katib"}
+    assert {"optuna", "serial"} & set(accepted) == ({"serial"} if platform == "kubernetes-jobs" else {"optuna", "serial"})
