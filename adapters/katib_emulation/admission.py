@@ -47,8 +47,7 @@ def admit_experiment(new: Object, old: Object | None, namespace: Object) -> Obje
     name = new["metadata"]["name"]
     try:
         _fill_in(spec)
-        errors = list(_edit_errors(spec, old)) if old is not None and spec != old["spec"] else []
-        errors += _spec_errors(spec)
+        errors = list(_errors(spec, old))
     except (AttributeError, TypeError) as error:  # as Go's decoder: a value of another type than the field's
         raise StatusError.denied(f"json: cannot unmarshal the Experiment: {error}", DEFAULTER) from error
     if (namespace["metadata"].get("labels") or {}).get(INJECTION_LABEL) != "enabled":
@@ -89,25 +88,23 @@ def _invalid(path: str, value: Any, why: str) -> str:
     return f"{path}: Invalid value: {json.dumps(value, ensure_ascii=False)}: {why}"
 
 
-def _edit_errors(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[str]:
-    before, trials = old["spec"], (old.get("status") or {}).get("trials", 0)
-    if has_condition(old, "Succeeded", "Failed"):
-        why = (
-            "Experiment can be restarted if it is in succeeded state by reaching max trials and "
-            "spec.resumePolicy = LongRunning or spec.resumePolicy = FromVolume, when experiment is completed"
-        )
-        yield _invalid("spec.resumePolicy", spec["resumePolicy"], why)
-    if "maxTrialCount" in spec and spec["maxTrialCount"] <= trials:
-        yield _invalid("spec.maxTrialCount", spec["maxTrialCount"], "must be greater than status.trials count")
-    if spec["parallelTrialCount"] < before["parallelTrialCount"]:
-        why = "the emulated Katib deletes no running trials, so it only raises the number of parallel ones"
-        yield _invalid("spec.parallelTrialCount", spec["parallelTrialCount"], why)
-    if {k: v for k, v in spec.items() if k not in _EDITABLE} != {k: v for k, v in before.items() if k not in _EDITABLE}:
-        only = "only spec.parallelTrialCount, spec.maxTrialCount and spec.maxFailedTrialCount are editable"
-        yield f"spec: Forbidden: {only}"
-
-
-def _spec_errors(spec: Mapping[str, Any]) -> Iterator[str]:
+def _errors(spec: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:
+    if old is not None and spec != old["spec"]:
+        before, trials = old["spec"], (old.get("status") or {}).get("trials", 0)
+        if has_condition(old, "Succeeded", "Failed"):
+            why = (
+                "Experiment can be restarted if it is in succeeded state by reaching max trials and "
+                "spec.resumePolicy = LongRunning or spec.resumePolicy = FromVolume, when experiment is completed"
+            )
+            yield _invalid("spec.resumePolicy", spec["resumePolicy"], why)
+        if "maxTrialCount" in spec and spec["maxTrialCount"] <= trials:
+            yield _invalid("spec.maxTrialCount", spec["maxTrialCount"], "must be greater than status.trials count")
+        if spec["parallelTrialCount"] < before["parallelTrialCount"]:
+            why = "the emulated Katib deletes no running trials, so it only raises the number of parallel ones"
+            yield _invalid("spec.parallelTrialCount", spec["parallelTrialCount"], why)
+        if {k: v for k, v in spec.items() if k not in _EDITABLE} != {k: v for k, v in before.items() if k not in _EDITABLE}:
+            only = "only spec.parallelTrialCount, spec.maxTrialCount and spec.maxFailedTrialCount are editable"
+            yield f"spec: Forbidden: {only}"
     objective = spec.get("objective") or {}
     if objective.get("type") not in ("minimize", "maximize"):
         yield _invalid("spec.objective.type", objective.get("type", ""), "must be minimize or maximize")

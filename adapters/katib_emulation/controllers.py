@@ -278,7 +278,14 @@ class ExperimentReconciler:
     def _proceed(self, key: Key, experiment: Object) -> None:
         """Bring the status up to date, and the number of active Trials to what is asked for."""
         spec, status = experiment["spec"], experiment["status"]
-        trials = [self._standing(trial) for trial in trials_of(self._store, key)]
+        trials: list[Standing] = []
+        for trial in trials_of(self._store, key):
+            uid = trial["metadata"]["uid"]
+            if uid not in self._standings or self._standings[uid].trial is not trial:
+                state = next((name for name in COUNTED if has_condition(trial, name)), "Pending")
+                unfinished = has_condition(trial, "EarlyStopped") and not is_available(trial)
+                self._standings[uid] = Standing(trial, state, objective_value(trial), unfinished)
+            trials.append(self._standings[uid])
         if trials:  # as in Katib: whoever deletes the only Trial leaves the counters as they were, and gets no new one
             status["trials"] = len(trials)
             for state, (listing, counter) in COUNTED.items():
@@ -298,14 +305,6 @@ class ExperimentReconciler:
             wanted = min(spec["maxTrialCount"] - completed, wanted)
         if wanted > active:
             self._create_trials(key, experiment, trials, wanted - active)
-
-    def _standing(self, trial: Object) -> Standing:
-        uid = trial["metadata"]["uid"]
-        if uid not in self._standings or self._standings[uid].trial is not trial:
-            state = next((name for name in COUNTED if has_condition(trial, name)), "Pending")
-            unfinished = has_condition(trial, "EarlyStopped") and not is_available(trial)
-            self._standings[uid] = Standing(trial, state, objective_value(trial), unfinished)
-        return self._standings[uid]
 
     def _create_trials(self, key: Key, experiment: Object, trials: Sequence[Standing], missing: int) -> None:
         """Ask for suggestions, and make Trials of all that have none: of the Trials that somebody deleted, too."""

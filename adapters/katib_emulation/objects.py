@@ -493,7 +493,18 @@ class Store:
     def _delete(self, key: Key, propagation: Propagation = "Background") -> Object:
         obj = self._objects[key.kind][key]
         if key.kind is NAMESPACES:
-            return self._end_namespace(key)
+            obj = copied(obj)
+            if not is_deleting(obj):
+                obj["metadata"]["deletionTimestamp"] = now()
+                obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+                self._put(key, obj)
+            self._sweeping.add(key.name)
+            for content in list(self._content(key.name)):
+                if content in self._objects[content.kind]:
+                    self._delete(content)
+            self._sweeping.discard(key.name)
+            self._refresh_namespace(key.name)
+            return self._objects[NAMESPACES].get(key) or obj
         dependents = self._dependents(obj["metadata"]["uid"]) if propagation == "Foreground" else []
         if not dependents and not finalizers(obj):
             return self._drop(key)
@@ -538,20 +549,6 @@ class Store:
             set_finalizer(released, FOREGROUND, False)
             self._put(key, released)
             self._settle(key)
-
-    def _end_namespace(self, key: Key) -> Object:
-        obj = copied(self._objects[NAMESPACES][key])
-        if not is_deleting(obj):
-            obj["metadata"]["deletionTimestamp"] = now()
-            obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-            self._put(key, obj)
-        self._sweeping.add(key.name)
-        for content in list(self._content(key.name)):
-            if content in self._objects[content.kind]:
-                self._delete(content)
-        self._sweeping.discard(key.name)
-        self._refresh_namespace(key.name)
-        return self._objects[NAMESPACES].get(key) or obj
 
     def _content(self, namespace: str) -> Iterator[Key]:
         return (key for objects in self._objects.values() for key in objects if key.namespace == namespace)

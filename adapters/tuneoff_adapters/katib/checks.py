@@ -33,6 +33,7 @@ CLIENT = "kubernetes"
 CLIENT_REQUIREMENT = "kubernetes>=27.2,<36"
 BROKEN_FROM = "36"  # every read of an object with labels fails in the SDK
 WEBHOOKS = "katib.kubeflow.org"  # the name of both of Katib's webhook configurations
+MANIFESTS = "manifests/v1beta1/installs/katib-standalone"
 CONTROLLER, DATABASE_MANAGER = "katib-controller", "katib-db-manager"
 RIGHTS: Rights = (
     (EXPERIMENTS, "", ("create", "get", "list", "watch", "delete")),
@@ -53,11 +54,32 @@ def katib_needs(options: KatibOptions, *, is_listed: bool) -> Needs:
     }
 
     def judge(answers: Mapping[str, Any]) -> str | None:
-        _check_api(answers["group"], answers["resources"])
+        group, install = answers["group"], f"install Katib v0.19 (kubectl apply -k of its {MANIFESTS})"
+        if isinstance(group, Missing):
+            raise InfrastructureError(f"Katib is not installed: the API server has no group {KATIB_GROUP}; {install}")
+        versions = [str(entry.get("version")) for entry in value(group).get("versions") or []]
+        if KATIB_VERSION not in versions:
+            raise InfrastructureError(
+                f"Katib's API must be {KATIB_GROUP}/{KATIB_VERSION}, but the API server has "
+                f"{', '.join(versions) or 'none'} of it; {install}"
+            )
+        plurals = {str(entry.get("name")) for entry in value(answers["resources"]).get("resources") or []}
+        missing = [kind.full_name for kind in (EXPERIMENTS, TRIALS, SUGGESTIONS) if kind.plural not in plurals]
+        if missing:
+            raise InfrastructureError(
+                f"Katib is not installed: the API server has no {', '.join(missing)} in {KATIB_VERSION}; {install}"
+            )
         controller = _check_deployment(answers[CONTROLLER], CONTROLLER, options.katib_namespace, is_needed=True)
         _check_deployment(answers[DATABASE_MANAGER], DATABASE_MANAGER, options.katib_namespace, is_needed=False)
         for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
-            _check_webhooks(answers[kind.plural], kind)
+            answer = answers[kind.plural]
+            may_be_read = not (isinstance(answer, ApiError) and answer.status in (403, 404))
+            for webhook in (value(answer).get("webhooks") or []) if may_be_read else ():
+                if not webhook.get("clientConfig", {}).get("caBundle"):  # then no experiment can be created
+                    raise InfrastructureError(
+                        f"Katib's webhook {webhook.get('name')} has no certificate yet "
+                        f"(caBundle is empty in {kind.plural}/{WEBHOOKS}); wait for katib-controller to write it, or restart it"
+                    )
         if controller is None:
             return None
         containers = controller.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
@@ -88,25 +110,6 @@ def check_client() -> None:
     )
 
 
-def _check_api(group: Any, resources: Any) -> None:
-    """Check that the API server serves Katib's kinds in the version that the SDK speaks."""
-    install = "install Katib v0.19 (kubectl apply -k of its manifests/v1beta1/installs/katib-standalone)"
-    if isinstance(group, Missing):
-        raise InfrastructureError(f"Katib is not installed: the API server has no group {KATIB_GROUP}; {install}")
-    versions = [str(entry.get("version")) for entry in value(group).get("versions") or []]
-    if KATIB_VERSION not in versions:
-        raise InfrastructureError(
-            f"Katib's API must be {KATIB_GROUP}/{KATIB_VERSION}, but the API server has "
-            f"{', '.join(versions) or 'none'} of it; {install}"
-        )
-    plurals = {str(entry.get("name")) for entry in value(resources).get("resources") or []}
-    missing = [kind.full_name for kind in (EXPERIMENTS, TRIALS, SUGGESTIONS) if kind.plural not in plurals]
-    if missing:
-        raise InfrastructureError(
-            f"Katib is not installed: the API server has no {', '.join(missing)} in {KATIB_VERSION}; {install}"
-        )
-
-
 def _check_deployment(answer: Any, name: str, namespace: str, is_needed: bool) -> Object | None:
     """Check that a part of Katib runs, and return its Deployment, or None where it may not be read."""
     if isinstance(answer, Missing):
@@ -127,18 +130,6 @@ def _check_deployment(answer: Any, name: str, namespace: str, is_needed: bool) -
             f"see: kubectl get events -n {namespace} (tuneoff explain docs/katib.md: Ends and failures)"
         )
     return deployment
-
-
-def _check_webhooks(answer: Any, kind: ApiResource) -> None:
-    """Check that the API server can trust Katib's webhooks: without their certificate no experiment can be created."""
-    if isinstance(answer, ApiError) and answer.status in (403, 404):
-        return
-    for webhook in value(answer).get("webhooks") or []:
-        if not webhook.get("clientConfig", {}).get("caBundle"):
-            raise InfrastructureError(
-                f"Katib's webhook {webhook.get('name')} has no certificate yet "
-                f"(caBundle is empty in {kind.plural}/{WEBHOOKS}); wait for katib-controller to write it, or restart it"
-            )
 
 
 def _getting(resource: ApiResource, name: str, namespace: str | None = None) -> Callable[[Connection], Object]:

@@ -22,6 +22,7 @@ from tuneoff_platforms.time_limits import SETUP_SHARE
 FEWEST_REPEATS = 10  # of configurations, that are made up for; of longer lists as many as they have
 _DRAIN_NS = clock.NANOSECONDS
 _CUT_NS = 10 * clock.NANOSECONDS  # for the pods' end, once the run's time is used up
+_NOTICEABLE_NS = clock.NANOSECONDS
 
 
 class Follower(PodFollower[FollowedTrial]):
@@ -82,7 +83,8 @@ class Follower(PodFollower[FollowedTrial]):
         for trial in self.ledger:
             if trial.disagreement is not None:
                 self._context.flag(*trial.disagreement)
-        waited = sum(trial.had_to_wait for trial in self.ledger)
+        starts = [(trial.unscheduled_ns, trial.running_ns) for trial in self.ledger]
+        waited = sum(begin is not None and end is not None and end - begin > _NOTICEABLE_NS for begin, end in starts)
         if waited:
             text = f"{waited} pods had to wait for room in the cluster: at times fewer ran than {self._plan.parallel} workers"
             self._context.flag("pods_waited", text)
@@ -119,7 +121,7 @@ class Follower(PodFollower[FollowedTrial]):
                     self.ledger.take_experiment(obj, t)
                 self.experiment = obj
                 if kind == "DELETED" and not self._is_cut:
-                    self._fail(StepError(f"experiment {self._plan.experiment} was deleted by someone else; run it again"))
+                    self.fail(StepError(f"experiment {self._plan.experiment} was deleted by someone else; run it again"))
                 elif has(obj, "Failed"):
                     self._sources.wake()  # the suggestion knows why
         elif resource is TRIALS:
@@ -127,16 +129,18 @@ class Follower(PodFollower[FollowedTrial]):
             if trial is not None:
                 self._has_trial.set()
                 self._open_log(trial)
-                self._seek_pod(trial)
+                if trial.over_ns is not None and trial.pod is None and not trial.is_pod_sought:
+                    trial.is_pod_sought = True  # the watch that will tell of one may be seconds behind
+                    self._sources.seek_pod(trial.name, lambda: trial.pod is not None, trial.take_no_pod)
             elif (name := name_of(obj)) not in self._refused or kind == "ADDED":
                 if name not in self._refused:
                     self._refused.add(name)
                     self._replace(name)
                 self._drop(name)  # its pod may have been seen before it
         else:
-            trial = self.ledger.take_pod(kind, obj, t)
-            if trial is not None:
-                self._open_log(trial)
+            followed = self.ledger.take_pod(kind, obj, t)
+            if followed is not None:
+                self._open_log(followed)
             elif kind == "ADDED":
                 self._drop(trial_of(obj))
 
@@ -189,12 +193,6 @@ class Follower(PodFollower[FollowedTrial]):
     def _note_kill(self, pod: FollowedTrial, ending: PodEnding) -> None:
         self.ledger.kill(pod, ending)
 
-    def _seek_pod(self, trial: FollowedTrial) -> None:
-        """Ask for the pod of a trial that is over, where none was seen: the watch that will tell may be seconds behind."""
-        if trial.over_ns is not None and trial.pod is None and not trial.is_pod_sought:
-            trial.is_pod_sought = True
-            self._sources.seek_pod(trial.name, lambda: trial.pod is not None, trial.take_no_pod)
-
     def _look(self, now: int) -> None:
         self.ledger.settle(now)
         if self._ends_at_ns is not None or self._is_cut:
@@ -208,7 +206,7 @@ class Follower(PodFollower[FollowedTrial]):
             return
         super()._look(now)
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """End with an error, as soon as what is already on its way has been taken in."""
         if self._error is None:
             self._error = error

@@ -167,7 +167,35 @@ def refusal(spec: RunSpec) -> str | None:
         ExperimentError: a wrong adapter option.
     """
     katib_options(spec)
-    return epochs_refusal(spec) or _by_platform(spec) or sampler_refusal(spec, CAPABILITIES) or _by_space(spec) or _by_size(spec)
+    if spec.platform == EMULATED and not module_exists(EMULATION):
+        return (
+            f"platform {EMULATED!r} of adapter {spec.adapter!r} needs tuneoff-katib-emulation, which is not installed; "
+            f"run, in a clone of tuneoff: {install_command('adapters/katib_emulation')}"
+        )
+    if (reason := epochs_refusal(spec) or sampler_refusal(spec, CAPABILITIES)) is not None:
+        return reason
+    experiment, sampler, space = spec.experiment, spec.experiment.sampler.name, spec.experiment.search_space
+    if sampler not in LISTED:
+        if not space.searched:
+            return "Katib needs a dimension with more than one value, but the search space has none; use sampler 'fixed'"
+        odd = [name for name in space.searched if not (name.isidentifier() and name.isascii())]
+        if odd:  # its webhook joins the trial's command without quotes
+            return f"Katib needs names of letters, digits and underscores, as a shell reads them, but got {odd[0]!r}; rename it"
+        unordered = [name for name, item in space.searched.items() if isinstance(item, Categorical) and not item.ordered]
+        if ALGORITHMS[sampler] in NUMBERS_ONLY and unordered:
+            names = ", ".join(unordered)
+            return f"sampler {sampler!r} of Katib draws numbers only, but {names} has no order; use another sampler"
+    if spec.platform == EMULATED:
+        return None
+    given: Iterable[str] = (LIST_INDEX,) if sampler in LISTED else space.searched
+    trial_bytes = 150 + sum(50 + len(name) for name in given)  # bytes: a trial's name, and name and value of each parameter
+    trials = OBJECT_BYTES // trial_bytes
+    if experiment.budget.trials > trials:  # it would stop at etcd's limit, where Katib tries again for ever without a word
+        return (
+            f"Katib keeps the parameters of all trials in one object, which takes about {trials} of these trials, "
+            f"but got budget.trials={experiment.budget.trials}; lower it, or run several experiments"
+        )
+    return None
 
 
 def implementations(spec: RunSpec) -> dict[str, str]:
@@ -177,43 +205,3 @@ def implementations(spec: RunSpec) -> dict[str, str]:
         "sampler": offered.samplers[spec.experiment.sampler.name].implementation,
         "pruner": offered.pruners[spec.experiment.pruner.name].implementation,
     }
-
-
-def _by_platform(spec: RunSpec) -> str | None:
-    if spec.platform == EMULATED and not module_exists(EMULATION):
-        return (
-            f"platform {EMULATED!r} of adapter {spec.adapter!r} needs tuneoff-katib-emulation, which is not installed; "
-            f"run, in a clone of tuneoff: {install_command('adapters/katib_emulation')}"
-        )
-    return None
-
-
-def _by_space(spec: RunSpec) -> str | None:
-    sampler, space = spec.experiment.sampler.name, spec.experiment.search_space
-    if sampler in LISTED:
-        return None
-    if not space.searched:
-        return "Katib needs a dimension with more than one value, but the search space has none; use sampler 'fixed'"
-    odd = [name for name in space.searched if not (name.isidentifier() and name.isascii())]
-    if odd:  # its webhook joins the trial's command without quotes
-        return f"Katib needs names of letters, digits and underscores, as a shell reads them, but got {odd[0]!r}; rename it"
-    unordered = [name for name, item in space.searched.items() if isinstance(item, Categorical) and not item.ordered]
-    if ALGORITHMS[sampler] in NUMBERS_ONLY and unordered:
-        return f"sampler {sampler!r} of Katib draws numbers only, but {', '.join(unordered)} has no order; use another sampler"
-    return None
-
-
-def _by_size(spec: RunSpec) -> str | None:
-    """Refuse a run that would stop at etcd's limit, where Katib tries again for ever without a word."""
-    if spec.platform == EMULATED:
-        return None
-    experiment = spec.experiment
-    names: Iterable[str] = (LIST_INDEX,) if experiment.sampler.name in LISTED else experiment.search_space.searched
-    trial_bytes = 150 + sum(50 + len(name) for name in names)  # bytes: a trial's name, and name and value of each parameter
-    trials = OBJECT_BYTES // trial_bytes
-    if experiment.budget.trials > trials:
-        return (
-            f"Katib keeps the parameters of all trials in one object, which takes about {trials} of these trials, "
-            f"but got budget.trials={experiment.budget.trials}; lower it, or run several experiments"
-        )
-    return None

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tuneoff.base.processes import command_line, end_all, is_alive, kill, last_words, with_mark
@@ -71,7 +71,17 @@ class EmulatedServer:
         if self._pid is None:
             self.end()
             self.folder.mkdir(mode=0o700, exist_ok=True)  # whatever the umask: pods' commands are kept there
-            self._launch()
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    self.command(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, EMULATED_MARK: self._context.execution_id},
+                    process_group=0,  # a signal to the coordinator's group is not for it: un-deploy needs it
+                )
+            self._pid = self._process.pid
+            _launched.add(self._pid)
         while not self.kubeconfig.exists():
             if time.monotonic() > deadline:
                 self.end()
@@ -102,7 +112,9 @@ class EmulatedServer:
         servers = self._running()
         for pid in servers:
             kill(pid, signal.SIGTERM)
-        _wait_while(lambda: any(map(is_alive, servers)), END_SECONDS)
+        deadline = time.monotonic() + END_SECONDS
+        while any(map(is_alive, servers)) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
         for pid in servers:
             kill(pid)
         end_all(self._marked)
@@ -113,19 +125,6 @@ class EmulatedServer:
         self.kubeconfig.unlink(missing_ok=True)
         for path in self.folder.glob("pods/*/logs/*.log"):  # nobody writes or reads them any more
             shorten(path)
-
-    def _launch(self) -> None:
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self.command(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, EMULATED_MARK: self._context.execution_id},
-                process_group=0,  # a signal to the coordinator's group is not for it: un-deploy needs it
-            )
-        self._pid = self._process.pid
-        _launched.add(self._pid)
 
     def _started_here(self) -> int | None:
         return next((pid for pid in self._running() if pid in _launched), None)
@@ -140,9 +139,3 @@ class EmulatedServer:
     def _last_words(self) -> str:
         words = last_words(self.log)
         return "it printed nothing" if words.startswith(_SERVING) else words
-
-
-def _wait_while(is_so: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while is_so() and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)

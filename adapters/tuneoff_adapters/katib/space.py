@@ -64,7 +64,16 @@ class OrderedParameter:
         Raises:
             ExperimentError: it is not a number inside.
         """
-        value = self._from_katib(_number(text))
+        value = _number(text)
+        if self.warp == "logarithm":
+            try:
+                value = math.exp(value)
+            except OverflowError as error:
+                raise ExperimentError(f"a parameter's logarithm must lie inside its bounds, but Katib gave {value!r}") from error
+        elif self.warp == "decade":
+            if value <= 0:
+                raise ExperimentError(f"a native value must lie in [1, {_DECADE:g}], but Katib gave {value!r}")
+            value = self.axis.low + math.log10(value) * (self.axis.high - self.axis.low)
         if not isinstance(self.kind, NativeIndex):
             return self.kind.decode(value)
         slack = _TOLERANCE * self.kind.size
@@ -83,18 +92,6 @@ class OrderedParameter:
             low, high = self.axis.low, self.axis.high
             return float(_DECADE ** ((value - low) / (high - low)))
         return float(value)
-
-    def _from_katib(self, value: float) -> float:
-        if self.warp == "logarithm":
-            try:
-                return math.exp(value)
-            except OverflowError as error:
-                raise ExperimentError(f"a parameter's logarithm must lie inside its bounds, but Katib gave {value!r}") from error
-        if self.warp == "decade":
-            if value <= 0:
-                raise ExperimentError(f"a native value must lie in [1, {_DECADE:g}], but Katib gave {value!r}")
-            return self.axis.low + math.log10(value) * (self.axis.high - self.axis.low)
-        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

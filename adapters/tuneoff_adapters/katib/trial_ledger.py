@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuneoff.base import clock
-from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective
 from tuneoff.experiment.translation import LIST_INDEX
@@ -23,7 +22,6 @@ from tuneoff_adapters.kubernetes.followed_pod import FollowedPod, PodLog
 from tuneoff_adapters.kubernetes.layout import trial_id
 from tuneoff_adapters.kubernetes.resources import Object, has, is_unschedulable, name_of, terminal
 
-_NOTICEABLE_NS = NANOSECONDS
 REPEATED = "configuration_repeated"  # flag
 
 
@@ -51,13 +49,6 @@ class FollowedTrial(FollowedPod):
 
     def take_no_pod(self) -> None:
         self.has_no_pod = True
-
-    @property
-    def had_to_wait(self) -> bool:
-        """Whether the cluster had no room for its pod for a noticeable time."""
-        if self.unscheduled_ns is None or self.running_ns is None:
-            return False
-        return self.running_ns - self.unscheduled_ns > _NOTICEABLE_NS
 
     @property
     def is_log_done(self) -> bool:
@@ -155,9 +146,27 @@ class TrialLedger:
             return None
         trial = self.trials.get(name)
         if trial is None:
-            trial = self._new(name, obj, t)
-            if trial is None:
+            values = {item["name"]: item["value"] for item in obj.get("spec", {}).get("parameterAssignments") or []}
+            configuration, identity = self._plan.space.decode(values), trial_id(name)
+            twin = self._by_index.setdefault(values[LIST_INDEX], name) if LIST_INDEX in self._plan.space.dimensions else name
+            if twin != name:
+                self.over_budget.add(name)
+                self.repeated[name] = twin
+                text = (
+                    f"Katib gave configuration {values[LIST_INDEX]} of the list to {name} after {twin}: its controller lost an "
+                    "answer of the suggestion service; it was not trained again"
+                )
+                self._context.flag(REPEATED, text)
                 return None
+            if len(self.trials) >= self._plan.trials:
+                self.over_budget.add(name)
+                self._events.write("refused", trial=identity, reason="trials", configuration=configuration)
+                return None
+            context = self._context
+            log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, identity)
+            trial = FollowedTrial(name=name, trial_id=identity, configuration=configuration, seen_ns=t, log=log, obj=obj)
+            self.trials[name] = trial
+            self._creations.note(obj, t)
         trial.obj, trial.is_deleted = obj, kind == "DELETED"
         if trial.over_ns is None and (trial.is_deleted or terminal(obj) is not None):
             trial.over_ns = t
@@ -220,31 +229,6 @@ class TrialLedger:
                 self._events.write("stop_decided", trial=trial.trial_id, epoch=decided_at(trial.obj, trial.epochs))
             if is_cut and trial.state is None:
                 self._end(trial, now)
-
-    def _new(self, name: str, obj: Object, t: int) -> FollowedTrial | None:
-        assignments = obj.get("spec", {}).get("parameterAssignments") or []
-        values = {item["name"]: item["value"] for item in assignments}
-        configuration = self._plan.space.decode(values)
-        identity = trial_id(name)
-        if LIST_INDEX in self._plan.space.dimensions and (twin := self._by_index.setdefault(values[LIST_INDEX], name)) != name:
-            self.over_budget.add(name)
-            self.repeated[name] = twin
-            text = (
-                f"Katib gave configuration {values[LIST_INDEX]} of the list to {name} after {twin}: its controller lost an "
-                "answer of the suggestion service; it was not trained again"
-            )
-            self._context.flag(REPEATED, text)
-            return None
-        if len(self.trials) >= self._plan.trials:
-            self.over_budget.add(name)
-            self._events.write("refused", trial=identity, reason="trials", configuration=configuration)
-            return None
-        context = self._context
-        log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, identity)
-        trial = FollowedTrial(name=name, trial_id=identity, configuration=configuration, seen_ns=t, log=log, obj=obj)
-        self.trials[name] = trial
-        self._creations.note(obj, t)
-        return trial
 
     def _announce(self, trial: FollowedTrial, started_ns: int | None = None) -> None:
         if not trial.is_announced:

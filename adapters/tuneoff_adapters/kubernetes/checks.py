@@ -82,7 +82,9 @@ def check_cluster(connection: Connection, needs: Needs, namespace: str, within_s
     reviews = {
         text: functools.partial(hurried.may, verb, resource, namespace, sub) for text, (verb, resource, sub) in rights.items()
     }
-    answers = _answers({**calls, **reviews}, deadline)
+    late = InfrastructureError("the API server is too slow: it did not answer all of the check's questions in time; try later")
+    answers = at_once({**calls, **reviews}, max(deadline - time.monotonic(), SLACK_SECONDS))
+    answers = {name: late if isinstance(answer, TimeoutError) else answer for name, answer in answers.items()}
     katib_image = needs.judge(answers)
     if not needs.is_own_namespace:
         check_namespace(answers["namespace"], namespace, needs.namespace_labels)
@@ -104,12 +106,6 @@ def _hurried(connection: Connection, deadline: float) -> Connection:
     """Return the connection with what time is left, and no second try where no connection can be made."""
     remaining = max(deadline - time.monotonic() - SLACK_SECONDS, 0.05)
     return connection.limited(Limits(api=remaining, connect=0.0, call=remaining))
-
-
-def _answers(calls: Mapping[str, Callable[[], Any]], deadline: float) -> dict[str, Any]:
-    late = InfrastructureError("the API server is too slow: it did not answer all of the check's questions in time; try later")
-    answers = at_once(calls, max(deadline - time.monotonic(), SLACK_SECONDS))
-    return {name: late if isinstance(answer, TimeoutError) else answer for name, answer in answers.items()}
 
 
 def _server_version(connection: Connection, deadline: float) -> str:

@@ -19,8 +19,6 @@ from tuneoff_adapters.kubernetes.resources import (
     exit_of,
     has,
     has_ended,
-    has_value,
-    is_named_after,
     is_running,
     is_unschedulable,
     labels_of,
@@ -69,7 +67,9 @@ class ClusterView:
 
 def obstacles(view: ClusterView) -> list[PodObstacle]:
     """Return every reason that is seen, the most telling first."""
-    candidates = [failed_experiment(view), *refused_suggestion(view)]
+    candidates = [failed_experiment(view)]
+    if view.suggestion is not None and has(view.suggestion, "Failed"):  # it refused the algorithm or the space
+        candidates.append(_refused_settings(view.suggestion, condition(view.suggestion, "Failed") or {}))
     candidates += [waiting_pod(pod, view.events) for pod in view.pods.values()]
     candidates += [hanging_collector(pod, view.trials.get(trial_of(pod))) for pod in view.pods.values()]
     candidates += [trial_without_pod(trial, view) for trial in view.trials.values()]
@@ -94,13 +94,6 @@ def failed_experiment(view: ClusterView) -> PodObstacle | None:
         way_out="see Katib's controller",
         is_final="Suggestion" not in message,  # else the suggestion's own words are still on their way
     )
-
-
-def refused_suggestion(view: ClusterView) -> list[PodObstacle]:
-    """The suggestion service refused the algorithm, its settings or the space."""
-    if view.suggestion is None or not has(view.suggestion, "Failed"):
-        return []
-    return [_refused_settings(view.suggestion, condition(view.suggestion, "Failed") or {})]
 
 
 def _refused_settings(suggestion: Object, failed: Object) -> PodObstacle:
@@ -229,7 +222,7 @@ def unready_suggestion(view: ClusterView) -> PodObstacle | None:
     suggestion = view.suggestion
     subject = f"suggestion {name_of(suggestion or view.experiment)}"
     ready = condition(suggestion, "DeploymentReady") if suggestion is not None else None
-    refused = next((event for event in reversed(view.events) if _about(event).get("kind") in ("ReplicaSet", "Deployment")), None)
+    refused = next((event for event in reversed(view.events) if about(event).get("kind") in ("ReplicaSet", "Deployment")), None)
     sign = refused or latest(view.events, "Suggestion", name_of(suggestion or {}))
     if sign is None and ready is not None and ready.get("status") != "True":
         sign = ready
@@ -248,7 +241,8 @@ def no_more_trials(view: ClusterView) -> PodObstacle | None:
     if any(terminal(trial) is None for trial in view.trials.values()):
         return None
     for trial in view.trials.values():
-        if has(trial, "EarlyStopped") and not has_value(trial):
+        metrics = ((trial.get("status") or {}).get("observation") or {}).get("metrics") or []  # of its objective, the only one
+        if has(trial, "EarlyStopped") and all(metric.get("latest") == "unavailable" for metric in metrics):
             return PodObstacle(
                 subject=f"trial {name_of(trial)}",
                 reason="MetricsUnavailable",
@@ -276,8 +270,8 @@ def latest(events: Iterable[Object], kind: str, name: str) -> Object | None:
     """Return the newest event about an object, or None."""
     newest = None
     for event in events:
-        about = _about(event)
-        if about.get("kind") == kind and about.get("name") == name:
+        subject = about(event)
+        if subject.get("kind") == kind and subject.get("name") == name:
             newest = event
     return newest
 
@@ -288,10 +282,6 @@ def moment_of(event: Object) -> str:
     return str(event.get("eventTime") or event.get("lastTimestamp") or created or "")
 
 
-def is_about(event: Object, experiment: str) -> bool:
-    """Tell whether an event is about an experiment or what was made for it."""
-    return is_named_after(str(_about(event).get("name") or ""), experiment)
-
-
-def _about(event: Object) -> Object:
+def about(event: Object) -> Object:
+    """Return what an event is about: a reference to an object."""
     return event.get("involvedObject") or {}

@@ -54,16 +54,6 @@ CONFLICTS = (
 
 def checks(image: str | None) -> Iterator[Finding]:
     """Yield the checks; with an image of trials, also whether the tuneoff in it is this one, to the letter."""
-    yield from conflicts()
-    yield from cluster()
-    if image is not None:
-        problem, exit_code = problem_of(image)
-        text = problem or f"{image} has this tuneoff"
-        yield Finding(id="image", verdict="failed" if problem else "passed", text=text, exit_code=exit_code)
-
-
-def conflicts() -> Iterator[Finding]:
-    """Check installed distributions that are known not to go together."""
     has_conflict = False
     for conflict in CONFLICTS:
         version = installed_version(conflict.other)
@@ -78,6 +68,23 @@ def conflicts() -> Iterator[Finding]:
         yield Finding(id=f"conflict {conflict.other}", verdict=conflict.verdict, text=text, exit_code=code)
     if not has_conflict:
         yield Finding(id="conflict", verdict="passed", text="none known among the installed packages")
+    yield from cluster()
+    if image is None:
+        return
+    problem, exit_code, local_code = "", MissingPackageError.exit_code, code_digest()
+    try:
+        digest, *missing = answer_of(image)
+        if digest != local_code:
+            problem = f"{image} has tuneoff {digest[:12]}, and this is {local_code[:12]}; "
+            problem += "build it anew (make image), or go to its commit"
+        elif missing:
+            problem = f"{image} lacks {' and '.join(missing)}, which Katib runs in it; take another base"
+    except InfrastructureError as error:
+        problem, exit_code = str(error), error.exit_code
+    if problem:
+        yield Finding(id="image", verdict="failed", text=problem, exit_code=exit_code)
+    else:
+        yield Finding(id="image", verdict="passed", text=f"{image} has this tuneoff")
 
 
 def cluster() -> Iterator[Finding]:
@@ -143,21 +150,6 @@ def _entries(files: Sequence[dict[str, Any]], plural: str) -> Iterator[dict[str,
     for file in files:
         listed = file.get(plural)
         yield from (entry for entry in listed if isinstance(entry, dict)) if isinstance(listed, list) else ()
-
-
-def problem_of(image: str) -> tuple[str, int]:
-    """Return why an image does not fit this tuneoff, with the exit code for it; an empty text if it does."""
-    local_code = code_digest()
-    try:
-        digest, *missing = answer_of(image)
-    except InfrastructureError as error:
-        return str(error), error.exit_code
-    if digest == local_code and missing:
-        return f"{image} lacks {' and '.join(missing)}, which Katib runs in it; take another base", MissingPackageError.exit_code
-    if digest == local_code:
-        return "", 0
-    text = f"{image} has tuneoff {digest[:12]}, and this is {local_code[:12]}; build it anew (make image), or go to its commit"
-    return text, MissingPackageError.exit_code
 
 
 def answer_of(image: str) -> list[str]:

@@ -70,7 +70,9 @@ def ending_of(
         )
         cause = f"out of memory: {limit} (container)"
         return PodEnding(state="failed", cause=cause, charged="workload", exit_code=_exit_code(ended), limit="memory")
-    if _is_over_deadline(trial, pod):
+    failed = condition(trial, "Failed") if trial is not None else None
+    reasons = (((pod or {}).get("status") or {}).get("reason"), (failed or {}).get("reason"))
+    if any(DEADLINE in str(reason or "") for reason in reasons):
         cause = f"timed out: longer than {limits.deadline_seconds:g} s (the job's activeDeadlineSeconds)"
         return PodEnding(state="failed", cause=cause, charged="workload", limit="time")
     if is_log_broken:
@@ -122,13 +124,6 @@ def _last_words(last_line: str) -> str:
     if (problem := lacking(last_line)) is not None:
         return f"; {problem}"
     return f"; its last line: {one_line(last_line)[:200]}" if last_line else ""
-
-
-def _is_over_deadline(trial: Object | None, pod: Object | None) -> bool:
-    if ((pod or {}).get("status") or {}).get("reason") == DEADLINE:
-        return True
-    failed = condition(trial, "Failed") if trial is not None else None
-    return failed is not None and DEADLINE in str(failed.get("reason") or "")
 
 
 def _lost(pod: Object) -> str | None:

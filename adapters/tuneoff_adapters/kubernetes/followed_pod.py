@@ -50,7 +50,20 @@ class PodLog:
     def take(self, line: bytes) -> Event | None:
         """Store a line; return its event if it is a new one: an event is told by its sequence number."""
         text, record = record_in(line, self._execution_id)
-        self._take_text(text)
+        # what the trial printed; the line end before each record makes empty lines
+        if text:
+            self._others.write(text)
+        printed = text.decode(errors="replace")
+        is_first = printed.startswith(FIRST_LINE)
+        if is_first or self._is_in_traceback:  # its lines go to this process's standard error, which is the run's log, too
+            sys.stderr.write(f"{printed}\n")
+            self._is_in_traceback = is_first or not printed or printed[0].isspace()
+        shown = shown_line(printed[-_LONGEST_LINE:])
+        verdict = next((ending for ending in (EARLY_STOPPED, FAILED) if shown.endswith(ending)), "")
+        if shown := shown.removesuffix(verdict).rstrip():
+            self.last_line = shown
+        if shown or verdict:
+            self.verdict = verdict
         if record is None or self._checkpoint.add(record):
             return None
         event = self._event(record)
@@ -63,22 +76,6 @@ class PodLog:
             self.process = event
         self._events.write(record)
         return event
-
-    def _take_text(self, text: bytes) -> None:
-        """Take in what the trial printed; the line end before each record makes empty lines."""
-        if text:
-            self._others.write(text)
-        printed = text.decode(errors="replace")
-        is_first = printed.startswith(FIRST_LINE)
-        if is_first or self._is_in_traceback:  # its lines go to this process's standard error, which is the run's log, too
-            sys.stderr.write(f"{printed}\n")
-            self._is_in_traceback = is_first or not printed or printed[0].isspace()
-        line = shown_line(printed[-_LONGEST_LINE:])
-        verdict = next((ending for ending in (EARLY_STOPPED, FAILED) if line.endswith(ending)), "")
-        if line := line.removesuffix(verdict).rstrip():
-            self.last_line = line
-        if line or verdict:
-            self.verdict = verdict
 
     def end(self) -> str | None:
         """Close the files, store the one trial's checkpoint, and return why that cannot be had, or None."""

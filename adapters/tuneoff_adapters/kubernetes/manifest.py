@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from tuneoff.errors import UnsupportedError
 from tuneoff_adapters.kubernetes import layout
-from tuneoff_adapters.kubernetes.plan import GRACE_SECONDS, PodPlan, cpu_thousandths, memory_bytes
+from tuneoff_adapters.kubernetes.plan import GRACE_SECONDS, PodPlan, memory_bytes
 
 Manifest = dict[str, Any]
 
@@ -90,7 +92,8 @@ def _pod(plan: PodPlan, command: Sequence[str], has_input: bool) -> Manifest:
 
 
 def _container(plan: PodPlan, command: Sequence[str], has_input: bool) -> Manifest:
-    amounts = {"cpu": f"{cpu_thousandths(plan.workers)}m"}  # requests and limits at once: CPU in thousandths, memory in bytes
+    # requests and limits at once: CPU in thousandths, rounded up, as Kubernetes knows no finer unit, memory in bytes
+    amounts = {"cpu": f"{math.ceil(Decimal(repr(plan.workers.cpus)) * 1000)}m"}
     memory = memory_bytes(plan.workers)
     if memory is not None:
         amounts["memory"] = str(memory)

@@ -92,11 +92,6 @@ def pod_plan(context: RunContext, options: ClusterOptions, namespace_labels: Map
     }
 
 
-def cpu_thousandths(workers: Workers) -> int:
-    """Return the processors of one worker in thousandths, rounded up: Kubernetes knows no finer unit."""
-    return math.ceil(Decimal(repr(workers.cpus)) * 1000)
-
-
 def memory_bytes(workers: Workers) -> int | None:
     """Return the memory of one worker in bytes, rounded up; None: no limit."""
     return None if workers.memory_mb is None else math.ceil(Decimal(repr(workers.memory_mb)) * MEGABYTE)

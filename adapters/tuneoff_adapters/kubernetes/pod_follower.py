@@ -88,7 +88,7 @@ class PodFollower(ABC, Generic[_Pod]):
         """Return every reason that is seen why something does not go on."""
 
     @abstractmethod
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """End with an error."""
 
     def image_digests(self) -> list[str]:
@@ -144,10 +144,6 @@ class PodFollower(ABC, Generic[_Pod]):
         text = f"{resource.full_name} {name} was to be deleted, which was refused: {problem}"
         self._context.flag("delete_refused", text)
 
-    def take_break(self, error: Exception) -> None:
-        """A source ended: none is left that could be trusted."""
-        self._fail(error)
-
     def _step(self) -> bool:
         """Take in one piece of news, or what the passing of time brings; tell whether there was news."""
         take = self._sources.get(LOOK_SECONDS)
@@ -171,7 +167,7 @@ class PodFollower(ABC, Generic[_Pod]):
             self._searched_ns = now
             obstacle = self._patience.overdue(self._obstacles(), now)
             if obstacle is not None:
-                self._fail(StepError(obstacle.line) if obstacle.is_final else InfrastructureError(obstacle.line))
+                self.fail(StepError(obstacle.line) if obstacle.is_final else InfrastructureError(obstacle.line))
 
     def _limit(self, pod: _Pod, now: int) -> None:
         seconds = self._timeouts.trial_seconds

@@ -241,7 +241,7 @@ class PodPool(PodFollower[PodSlot], Pool):
     def _obstacles(self) -> Sequence[PodObstacle]:
         return obstacles(self._pods(), self._warnings)
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         raise error
 
     def take_seen(self, resource: ApiResource, kind: str, pod: Object, t: int) -> None:

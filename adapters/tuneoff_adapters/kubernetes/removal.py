@@ -140,7 +140,7 @@ def remove(
         removal.ask(katib_namespace)
         removal.wait(removal.is_experiment_gone)
         experiment_seconds = time.monotonic() - start
-        removal.wait(removal.is_rest_gone)
+        removal.wait(lambda: removal._find_rest() is None)
         removal.prove()
     except (ApiError, Unreachable, TimeoutError) as error:
         short = error.short if isinstance(error, ApiError | Unreachable) else one_line(error)
@@ -225,9 +225,6 @@ class _Removing:
         children = self._at_once({resource.plural: functools.partial(self._children, resource) for resource in self._remaining})
         self._remaining = [resource for resource in self._remaining if value(children[resource.plural])]
         return not self._remaining
-
-    def is_rest_gone(self) -> bool:
-        return self._find_rest() is None
 
     def prove(self) -> None:
         """Look for whatever carries the labels: in the whole cluster where that may be read, or in the given namespace."""

@@ -126,12 +126,6 @@ def terminal(obj: Object) -> Object | None:
     return next((condition(obj, type_) for type_ in ("EarlyStopped", *TERMINAL) if has(obj, type_)), None)
 
 
-def has_value(trial: Object) -> bool:
-    """Tell whether Katib has a value of a trial's objective, its only metric."""
-    metrics = ((trial.get("status") or {}).get("observation") or {}).get("metrics") or []
-    return any(metric.get("latest") != "unavailable" for metric in metrics)
-
-
 def phase_of(pod: Object) -> str:
     return str(_status(pod).get("phase") or "Pending")
 

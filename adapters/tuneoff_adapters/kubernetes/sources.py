@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tuneoff.base import clock
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import is_about, moment_of, trial_of
+from tuneoff_adapters.kubernetes.diagnosis import about, moment_of, trial_of
 from tuneoff_adapters.kubernetes.layout import CONTAINER
-from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, ApiResource, Object, belongs_to
+from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, ApiResource, Object, belongs_to, is_named_after
 from tuneoff_adapters.kubernetes.stream import LogStream, Watch
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ class Sources:
                     suggestion = self._polled(lambda way: way.find(SUGGESTIONS, self._experiment, self._namespace))
                     self._tell(self._follower.take_poll, suggestion)
                 events = self._polled(lambda way: way.read(EVENTS.path(self._namespace), _WARNINGS)).get("items") or []
-                warnings = [event for event in events if event.get("type") == "Warning" and is_about(event, self._experiment)]
+                warnings = [event for event in events if event.get("type") == "Warning"]
+                warnings = [event for event in warnings if is_named_after(str(about(event).get("name") or ""), self._experiment)]
                 self._tell(self._follower.take_poll, None, sorted(warnings, key=moment_of))
                 self._awake.wait(POLL_SECONDS)
                 self._awake.clear()
@@ -186,6 +187,6 @@ class Sources:
                 follow()
             except Exception as error:  # a thread's fault must end the run, not be printed and forgotten
                 if not self._closed.is_set():
-                    self._tell(self._follower.take_break, error)
+                    self._tell(self._follower.fail, error)
 
         threading.Thread(target=run, name=name, daemon=True).start()

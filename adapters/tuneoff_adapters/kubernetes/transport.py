@@ -59,21 +59,14 @@ def _configuration(kubeconfig: Path | None, context: str | None) -> Any:
     try:
         config.load_kube_config(os.pathsep.join(files), context, configuration)
     except Exception as error:  # a broken file fails in any way; the text of the client says which
-        names = _context_names(files)
+        names: list[str] = []
+        with contextlib.suppress(Exception):  # the file is broken, which is said anyway
+            contexts, _ = config.list_kube_config_contexts(os.pathsep.join(files))
+            names = [str(entry["name"]) for entry in contexts]
         hint = f"; its contexts: {', '.join(names)}" if names else "; it must be a file that kubectl takes"
         wanted = f" (context {context!r})" if context else ""
         raise InfrastructureError(f"cannot use kubeconfig {paths}{wanted}: {one_line(str(error), 300)}{hint}") from error
     return configuration
-
-
-def _context_names(files: Sequence[str]) -> list[str]:
-    from kubernetes import config
-
-    try:
-        contexts, _ = config.list_kube_config_contexts(os.pathsep.join(files))
-        return [str(entry["name"]) for entry in contexts]
-    except Exception:  # the file is broken, which was said already
-        return []
 
 
 class NoAnswer(Exception):
