@@ -110,12 +110,13 @@ def test_before_0_15_the_median_calls_its_time_another_name(monkeypatch: pytest.
     ("about", "here", "words"),
     [
         (
-            {"sampler_options": {"num_candidates": 5}},
+            {"sampler": "tpe"},
             "0.14.2",
-            "an option of sampler 'tpe' under pruner 'asha' needs",
+            "sampler 'tpe' under pruner 'asha' needs Syne Tune 0.15 or later, but 0.14.2 is installed",
         ),
-        ({"sampler_options": {"num_candidates": 5}}, "0.15.0", None),
-        ({"retries": 1}, "0.13.0", "a retry under pruner 'asha' needs Syne Tune 0.14"),
+        ({"sampler": "random"}, "0.14.2", None),
+        ({"sampler": "tpe"}, "0.13.0", None),
+        ({"retries": 1}, "0.13.0", "a retry under pruner 'asha' needs Syne Tune 0.14 or later, but 0.13.0 is installed"),
         ({"retries": 1}, "0.14.0", None),
     ],
 )
@@ -123,5 +124,17 @@ def test_what_earlier_releases_cannot_do_under_halving_is_refused(
     monkeypatch: pytest.MonkeyPatch, about: dict[str, Any], here: str, words: str | None
 ) -> None:
     monkeypatch.setattr(strategies, "installed_version", lambda package: here)
-    refusal = offers.refusal(toy_spec("syne-tune", space=SPACE, sampler="tpe", pruner="asha", **about))
+    monkeypatch.setattr(offers, "missing_modules", lambda names: [])
+    refusal = offers.refusal(toy_spec("syne-tune", space=SPACE, pruner="asha", **about))
     assert refusal == words or (words is not None and refusal is not None and refusal.startswith(words))
+
+
+def test_what_0_14_imports_without_requiring_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offers, "missing_modules", lambda names: ["botorch"] if "botorch" in names else [])
+    spec = toy_spec("syne-tune", space=SPACE)
+    refusals = []
+    for here in ("0.13.0", "0.14.2", "0.15.0"):
+        monkeypatch.setattr(strategies, "installed_version", {"syne-tune": here}.get)
+        refusals.append(offers.refusal(spec))
+    assert refusals[::2] == [None, None]
+    assert refusals[1] == "Syne Tune 0.14.2 imports botorch for any scheduler; run: pip install botorch huggingface_hub"

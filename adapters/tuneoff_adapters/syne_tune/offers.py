@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from tuneoff.adapter import Capabilities, Offer, Option, Support
 from tuneoff.base.commands import install_command
 from tuneoff.base.identity import is_finite
-from tuneoff.base.packages import installed_version, missing_modules, release
+from tuneoff.base.packages import missing_modules, release
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.strategies import LISTED, release_refusal, sampler_refusal
+from tuneoff.experiment.strategies import LISTED, framework_version, release_refusal, sampler_refusal
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -82,6 +82,7 @@ CAPABILITIES = Capabilities(
         ),
         "cqr": Offer(
             implementation=f"{_BASELINES}.CQR",
+            minimum_version="0.16",  # the wheel of 0.13 lacks its module; 0.14 and 0.15 fail with scikit-learn 1.9
             needs=("huggingface_hub",),
             install="huggingface_hub",
             note="huggingface_hub is only imported, never called",
@@ -137,8 +138,9 @@ CAPABILITIES = Capabilities(
 def refusal(spec: RunSpec) -> str | None:
     """Return why a combination or an option cannot be served, or None."""
     sampler, pruner = spec.experiment.sampler, spec.experiment.pruner
-    version = installed_version(CAPABILITIES.package) or ""
-    if release(version)[:2] == (0, 14) and (missing := missing_modules(_IMPORTED_BY_0_14)):
+    version = framework_version(spec, CAPABILITIES) or ""
+    is_0_14 = release(version)[:2] == (0, 14)
+    if is_0_14 and (missing := missing_modules(_IMPORTED_BY_0_14)):
         return f"Syne Tune {version} imports {', '.join(missing)} for any scheduler; run: {install_command(*_IMPORTED_BY_0_14)}"
     if pruner.name == "median" and sampler.name not in DRAWN_AT_RANDOM:
         return (
@@ -153,9 +155,9 @@ def refusal(spec: RunSpec) -> str | None:
     if sampler.name not in DRAWN_AT_RANDOM and not spec.experiment.search_space.searched:
         return f"sampler {sampler.name!r} needs a dimension with more than one value, but the search space has none; use random"
     if pruner.name in HALVING_PRUNERS:
-        with_options = "0.15" if sampler.options else ""
-        with_retries = "0.14" if spec.experiment.failures.retries else ""
-        for what, least in ((f"an option of sampler {sampler.name!r}", with_options), ("a retry", with_retries)):
+        model = "0.15" if is_0_14 and sampler.name in HALVING_SEARCHERS else ""  # 0.14 gives it a seed of more than 32 bits
+        retry = "0.14" if spec.experiment.failures.retries else ""  # a trial that 0.13 has not suggested is none to it
+        for what, least in ((f"sampler {sampler.name!r}", model), ("a retry", retry)):
             if problem := release_refusal(f"{what} under pruner {pruner.name!r}", least, spec, CAPABILITIES):
                 return problem
     if problem := sampler_refusal(spec, CAPABILITIES):

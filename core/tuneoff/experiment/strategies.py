@@ -89,9 +89,14 @@ def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
     return None
 
 
+def framework_version(spec: RunSpec, capabilities: Capabilities) -> str | None:
+    """Return the framework's version that a run has, or None where nobody knows it; imports nothing."""
+    return installed_version(capabilities.package)
+
+
 def release_refusal(what: str, least: str, spec: RunSpec, capabilities: Capabilities) -> str | None:
     """Return in one line that `what` needs a later release of the framework than the run's, or None; `least` "": any will do."""
-    version = installed_version(capabilities.package) if least else None
+    version = framework_version(spec, capabilities) if least else None
     if version is None or release(version) >= release(least):
         return None
     command = install_command(f"{capabilities.package}>={least}")
