@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders.distributions import install
+from contract.few_runs import FEW_RUNS
 from tuneoff.measure.stored import read_runs
 
 MODULE = Path(__file__).parent.parent / "subprocess_platform.py"
@@ -51,8 +52,9 @@ def test_its_options_are_checked_by_it(environment: dict[str, str], tmp_path: Pa
 
 @pytest.mark.slow(first=True)
 @pytest.mark.timeout(600)
-def test_the_baseline_passes_all_checks_on_it(environment: dict[str, str], tmp_path: Path) -> None:
-    done = tuneoff("check serial@subprocess", environment, tmp_path)
+def test_the_baseline_passes_on_it_what_a_platform_can_break(environment: dict[str, str], tmp_path: Path) -> None:
+    """Not what repeats a seed or fails in a step: that is the adapter's, whose contract has it."""
+    done = tuneoff(f"check serial@subprocess --only {' '.join(FEW_RUNS)}", environment, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -25,14 +25,14 @@ MATRIX = """
 workload: {name: sleep, options: {epoch_seconds: 0.2}}
 search_space: {x: {type: float, low: 0.0, high: 1.0}}
 sampler: random
-budget: {trials: 4, epochs_per_trial: 3}
+budget: {trials: TRIALS, epochs_per_trial: 3}
 adapters: [serial]
 warm_up: false
 """
 
 
-def command(tmp_path: Path, *more: str) -> list[str]:
-    (tmp_path / "matrix.yaml").write_text(MATRIX)
+def command(tmp_path: Path, *more: str, trials: int = 4) -> list[str]:
+    (tmp_path / "matrix.yaml").write_text(MATRIX.replace("TRIALS", str(trials)))
     files = [str(tmp_path / "matrix.yaml"), "--output", str(tmp_path / "results")]
     return [sys.executable, "-m", "tuneoff", "compare", *files, *more]
 
@@ -81,7 +81,7 @@ def test_sighup_interrupts_a_command_that_does_not_ignore_it_and_no_other(tmp_pa
         folder.mkdir()
         disposition = signal.SIG_IGN if ignores else signal.SIG_DFL
         process = subprocess.Popen(
-            command(folder, "--json", "--no-report"),
+            command(folder, "--json", "--no-report", trials=4 if ignores else 1000),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             preexec_fn=lambda disposition=disposition: signal.signal(signal.SIGHUP, disposition),  # type: ignore[misc]

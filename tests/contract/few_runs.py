@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from typing import ClassVar
 
+import msgspec
 import pytest
 
 from tuneoff.adapter import Capabilities
 from tuneoff.base.findings import chosen
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Process, Reported
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.contract import AdapterContract
-from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, FinishedRun
 from tuneoff.trust.check.planned_runs import EPOCHS, planned_runs, repetitions
+from tuneoff.trust.history_check.rules import check_history
 
 ONE_OF_MANY = repetitions(2)[0]  # the one random run that many checks read
 LEFT_OUT = {
@@ -24,6 +29,7 @@ LEFT_OUT = {
     if name.startswith(("random-", "failed-", "wall-clock", "other-seed", "undeployed"))
     and name not in (ONE_OF_MANY, "failed-trial")
 }
+ELSEWHERE = {"early-ends"}  # with the same training in each of these adapters: tests/e2e/test_early_ends.py
 OF_CORE = {"faulty", "failed-trial", "coordinator-killed", "without-groups"}  # for adapters whose workers are core's pool
 
 
@@ -32,10 +38,16 @@ def without(runs: set[str]) -> tuple[str, ...]:
     return tuple(check.id for check in CHECKS if not runs.intersection(check.reads))
 
 
-FEW_RUNS = without(LEFT_OUT)
+FEW_RUNS = without(LEFT_OUT | ELSEWHERE)
 ASK_TELL = without(LEFT_OUT | OF_CORE)  # of what only answers `ask` and `tell`: the rest is the same code as serial's
 # of one more library: what its model is told, asked for and names
 LIBRARY = without(LEFT_OUT | OF_CORE | {"careless", "early-ends", "interrupted", "refusals", "retried"})
+CAUSES = {  # rule: the event that is moved, and before which
+    "started-early": (schema.TrialStarted, schema.TrialSubmitted),
+    "told-early": (schema.Stage, schema.Epoch),
+    "best-early": (schema.BestKnown, schema.TrialEnded),
+    "tested-early": (schema.Tested, schema.BestKnown),
+}
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -50,10 +62,31 @@ def assert_sampled(samples: Samples | None, processes: Iterable[Process]) -> Non
     assert shifted - seen == shifted, "the comparison does not tell one process from another"
 
 
+def broken_with(made: FinishedRun, rule: str) -> set[str] | None:
+    """Return the broken rules of a run in whose events an effect is moved before its cause; None: it has none."""
+    pairs = list(EventLog(made.folder / "events"))
+    effect, cause = CAUSES[rule]
+    best = next(event.trial for _, event in pairs if isinstance(event, schema.BestKnown))
+    times = [event.t for _, event in pairs if isinstance(event, cause) and event.trial == best]
+    moved = {
+        index
+        for index, (_, event) in enumerate(pairs)
+        if isinstance(event, effect) and event.trial == best and getattr(event, "name", "tell") == "tell"
+    }
+    if not moved or not times:
+        return None
+    pairs = [
+        (process, msgspec.structs.replace(event, t=min(times) - 1_000_000_000) if index in moved else event)
+        for index, (process, event) in enumerate(pairs)
+    ]
+    return {breach.rule for breach in check_history(pairs, made.record.run_spec(), is_done=True)}
+
+
 class FewRuns(AdapterContract):
     """The contract with few runs, and what is looked at in the same runs besides."""
 
     only = FEW_RUNS
+    hears_ends: ClassVar[bool] = False  # its random sampler is told how trials end
 
     @pytest.mark.parametrize("check", chosen(CHECKS, ["stops.obeyed"]), ids=["scripted"])  # so that its run is made
     def test_every_process_with_events_is_in_the_samples(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
@@ -71,3 +104,11 @@ class FewRuns(AdapterContract):
             made = evidence.runs[name]
             told = Counter(event.trial for event in made.of(Reported))
             assert told == Counter({trial.trial: each for trial in made.record.trials if each}), name
+
+    @pytest.mark.parametrize("check", chosen(CHECKS, ["trials.once"]), ids=["random"])  # so that its run is made
+    def test_what_comes_before_its_cause_is_found(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
+        made = evidence.runs[ONE_OF_MANY]
+        assert list(made.breaches) == []
+        broken = {rule: broken_with(made, rule) for rule in CAUSES}
+        assert {rule for rule, rules in broken.items() if rules is None} == (set() if self.hears_ends else {"told-early"})
+        assert all(rule in rules for rule, rules in broken.items() if rules is not None), broken

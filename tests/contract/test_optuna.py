@@ -7,3 +7,4 @@ pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(900)]
 
 class Test(FewRuns):
     adapter = "optuna"
+    hears_ends = True

@@ -12,6 +12,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 class Test(FewRuns):
     adapter = "rustuna"
+    hears_ends = True
     only = (
         *ASK_TELL,
         "steps.failure-surfaces",

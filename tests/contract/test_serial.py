@@ -1,7 +1,10 @@
 import pytest
 
-from tuneoff.testing import adapter_contract
+from contract.few_runs import FewRuns
 
 pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(900)]
 
-Test = adapter_contract("serial")
+
+class Test(FewRuns):
+    adapter = "serial"
+    only = ()  # all

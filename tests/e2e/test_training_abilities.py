@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from contract.few_runs import TICK
+from tuneoff.base.processes import is_alive
+
 pytestmark = pytest.mark.slow(first=True)
 
 STARTING = (
@@ -72,7 +75,11 @@ def run(folder: Path, adapter: Any, configurations: list[dict[str, Any]], **chan
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_what_a_training_does_to_its_process_is_its_own(name: str, tmp_path: Path) -> None:
     configurations = [{"kind": kind, "stopped": stopped} for kind in KINDS for stopped in (False, True)[: 1 + (kind in STARTING)]]
-    ran = run(tmp_path, ADAPTERS[name], configurations)
+    hang = {"kind": "hang", "stopped": False}  # killed at its limit beside the others
+    ran = run(tmp_path, ADAPTERS[name], [hang, *configurations], timeouts={"trial_seconds": 20})
+    hung = ran.trials.pop(("hang", False))
+    assert hung["state"] == "timed_out"
+    assert "timed out" in hung["cause"]
     causes = {key: trial.get("cause") for key, trial in ran.trials.items() if trial["state"] not in ("completed", "pruned")}
     assert causes == {}
     assert {key: trial["state"] for key, trial in ran.trials.items()} == {
@@ -81,16 +88,8 @@ def test_what_a_training_does_to_its_process_is_its_own(name: str, tmp_path: Pat
     assert {trial["value"] for (_, stopped), trial in ran.trials.items() if not stopped} == {7.0}
     assert {trial["value"] for (_, stopped), trial in ran.trials.items() if stopped} == {14.0}
     assert ran.flags("left_behind") == []
+    noted = [path.name.split("-") for path in (tmp_path / "started").iterdir()]
+    assert [pid for *_, pid, ticks in noted if ticks and is_alive(int(pid), int(ticks) * TICK)] == []
     assert ran.record["status"] == "done"
     changed = ran.record["environment"]["adapter"]["changed_defaults"]
     assert any("forked" in text for text in changed) == (name == "forked")
-
-
-@pytest.mark.parametrize("name", ["serial", "optuna", "ray-tune", "syne-tune", "katib"])
-def test_a_trial_that_is_killed_at_its_limit_leaves_nothing(name: str, tmp_path: Path) -> None:
-    configurations = [{"kind": kind, "stopped": False} for kind in ("hang", "program")]  # the second looks what is left
-    limits = {"trial_seconds": 10}
-    ran = run(tmp_path, ADAPTERS[name], configurations, workers={"count": 1}, timeouts=limits)
-    assert {kind: trial["state"] for (kind, _), trial in ran.trials.items()} == {"hang": "timed_out", "program": "completed"}
-    assert "timed out" in ran.trials["hang", False]["cause"]
-    assert ran.flags("left_behind") == []

@@ -11,14 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from command_line import Call, caller
-from tuneoff.measure.stored import read_run
-from tuneoff.record.events import schema
-from tuneoff.record.events.reader import EventLog
-from tuneoff.trust.history_check.rules import check_history
 
 pytestmark = pytest.mark.slow(first=True)
 
@@ -132,62 +127,3 @@ def test_a_run_with_an_emulated_platform_is_verified(call: Call, tmp_path: Path)
     assert run("compare", "--no-report", "--json", file, "--output", results).returncode == 0
     assert verified(call, results)["checked"]["runs"] == 1
     assert list(results.glob(CHECKPOINTS)) == []  # of a workload without any
-
-
-CAUSES = {  # rule: the event that is moved, and before which
-    "started-early": (schema.TrialStarted, schema.TrialSubmitted),
-    "told-early": (schema.Stage, schema.Epoch),
-    "best-early": (schema.BestKnown, schema.TrialEnded),
-    "tested-early": (schema.Tested, schema.BestKnown),
-}
-
-
-def told_of(results: Path, rule: str) -> set[str] | None:
-    """Return the broken rules of a folder's first run in whose events an effect is moved before its cause; None: it has none."""
-    run_dir = min(results.glob("runs/*/*/run.json")).parent
-    record = read_run(run_dir)
-    pairs = list(EventLog(run_dir / "events"))
-    if rule:
-        effect, cause = CAUSES[rule]
-        best = next(event.trial for _, event in pairs if isinstance(event, schema.BestKnown))
-        times = [event.t for _, event in pairs if isinstance(event, cause) and event.trial == best]
-        moved = {
-            index
-            for index, (_, event) in enumerate(pairs)
-            if isinstance(event, effect) and event.trial == best and getattr(event, "name", "tell") == "tell"
-        }
-        if not moved or not times:
-            return None
-        pairs = [
-            (process, msgspec.structs.replace(event, t=min(times) - 1_000_000_000) if index in moved else event)
-            for index, (process, event) in enumerate(pairs)
-        ]
-    return {breach.rule for breach in check_history(pairs, record.run_spec(), is_done=True)}
-
-
-@pytest.mark.parametrize(
-    ("adapter", "module"),
-    [
-        ("serial", "scipy"),
-        ("optuna", "optuna"),
-        ("ray-tune", "ray"),
-        ("syne-tune", "syne_tune"),
-        ("nevergrad", "nevergrad"),
-        ("katib@emulated", "kubeflow.katib"),
-    ],
-)
-def test_of_each_adapter_what_comes_before_its_cause_is_found(tmp_path: Path, adapter: str, module: str) -> None:
-    pytest.importorskip(module)
-    name, _, platform = adapter.partition("@")
-    entry = {"name": name, "platform": platform} if platform else name
-    content = {"workload": {"name": "sleep", "options": {"epoch_seconds": 0.05}}}
-    results = tmp_path / "results"
-    made = run("compare", "--no-report", "--json", write_matrix(tmp_path, adapters=[entry], **content), "--output", results)
-    assert made.returncode == 0, made.stderr
-    assert told_of(results, "") == set()
-    found = {rule: told_of(results, rule) for rule in CAUSES}
-    without = {rule for rule, broken in found.items() if broken is None}
-    assert without == (
-        set() if name in ("optuna", "nevergrad") else {"told-early"}
-    )  # with this sampler the others are told nothing
-    assert all(rule in broken for rule, broken in found.items() if broken is not None), found

@@ -27,7 +27,7 @@ def api(tmp_path: Path) -> Iterator[FakeApi]:
 @pytest.fixture
 def connection(api: FakeApi) -> Iterator[Connection]:
     """A quick connection to the fake API."""
-    limits = Limits(api=2.0, call=0.3, pause=0.01, longest_pause=0.02, watch=1, silence=0.3, settle=0.05)
+    limits = Limits(api=20.0, call=10.0, pause=0.01, longest_pause=0.02, watch=1, silence=0.3, settle=0.05)
     connection = Connection(api.kubeconfig, limits=limits)
     yield connection
     connection.close()

@@ -17,6 +17,7 @@ from tuneoff_adapters.kubernetes.api_errors import ApiError, Conflict, Missing, 
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
 from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, PODS
 from tuneoff_adapters.kubernetes.transport import client_configuration
+from waiting import until
 
 EXPERIMENT_PATH = "/apis/kubeflow.org/v1beta1/namespaces/n/experiments"
 IMPATIENT = Limits(api=0.2, call=0.1, pause=0.01, longest_pause=0.02)
@@ -174,7 +175,12 @@ def test_deletion_says_how(api: FakeApi, connection: Connection) -> None:
 def test_closing_ends_a_call_that_waits_for_another_try(api: FakeApi) -> None:
     api.on("GET", "/version", failure(503, "Unavailable", "starting"))
     connection = Connection(api.kubeconfig, limits=Limits(api=60.0, pause=30.0))
-    threading.Timer(0.1, connection.close).start()
+
+    def close() -> None:
+        until(lambda: api.asked)
+        connection.close()
+
+    threading.Thread(target=close).start()
     start = time.monotonic()
     with pytest.raises(ApiError, match="starting"):
         connection.read("/version")
@@ -230,7 +236,7 @@ def test_proxy_of_the_environment_is_not_used_for_loopback(api: FakeApi, monkeyp
     api.on("GET", "/version", Answer(200, {}))
     for name in ("HTTP_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert Connection(api.kubeconfig, limits=Limits(api=0.2)).read("/version") == {}
+    assert Connection(api.kubeconfig, limits=Limits(api=20.0)).read("/version") == {}
 
 
 def test_labels_become_one_selector(api: FakeApi, connection: Connection) -> None:
@@ -254,5 +260,5 @@ def test_answer_of_a_proxy_that_is_no_json_is_shown(api: FakeApi, connection: Co
 def test_server_that_goes_on_failing_is_charged_to_the_infrastructure(api: FakeApi, status: int) -> None:
     api.on("GET", "/version", failure(status, "Unavailable", "overloaded"))
     with pytest.raises(InfrastructureError, match=f"answered {status} Unavailable: overloaded"):
-        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
-    assert 3 < len(api.asked) < 40
+        Connection(api.kubeconfig, limits=Limits(api=0.5, pause=0.05, longest_pause=0.05)).read("/version")
+    assert 1 < len(api.asked) < 40

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +40,7 @@ def test_a_trial_over_a_limit_is_killed_after_a_note(
 ) -> None:
     trial_watch, _ = watched(tmp_path, process.pid, **limits)
     trial_watch.look()
-    assert process.wait(5) == -9
+    assert process.wait(60) == -9
     assert kill_cause(tmp_path, "t0", 1) == cause
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.trial, killed.cause, killed.charged, killed.limit) == ("t0", cause, "workload", limit)
@@ -113,7 +112,7 @@ def test_a_process_whose_trial_ended_as_it_was_to_be_killed_goes_on_with_its_nex
 ) -> None:
     trial_watch, _ = watched(tmp_path, process.pid, ended_since=True, trial_seconds=9.0)
     trial_watch.look()
-    process.communicate("", timeout=5)  # it runs on to its own end
+    process.communicate("", timeout=60)  # it runs on to its own end
     assert process.returncode == 0
     assert kill_cause(tmp_path, "t0", 1) is None
     assert list(events_of(tmp_path, schema.TrialKilled)) == []
@@ -127,7 +126,7 @@ def test_the_watchdog_leaves_a_trial_in_a_control_group_to_the_kernel_for_a_mome
     assert kill_cause(tmp_path, "t0", 1) is None
     monkeypatch.setattr(watch, "KERNEL_NS", 0)
     trial_watch.look()  # the kernel did nothing: the process could not enter its group, say
-    assert process.wait(5) == -9
+    assert process.wait(60) == -9
     assert kill_cause(tmp_path, "t0", 1) == "out of memory: more than 50 MB (watchdog)"
 
 
@@ -270,12 +269,12 @@ def test_the_exit_of_a_trial_s_process_is_timed_when_it_happens_and_not_when_it_
     before = clock.monotonic_ns()
     process.kill()
     process.wait()
-    after = clock.monotonic_ns()
-    deadline = time.monotonic() + 5
-    while not (exits := exits_in(tmp_path)) and time.monotonic() < deadline:
-        trial_watch.look()
-    assert [one.process for one in exits] == [name]
-    assert before <= exits[0].t <= after + 50_000_000
+    until(lambda: trial_watch._exits._gone)
+    looked_for = clock.monotonic_ns()
+    trial_watch.look()
+    (gone,) = exits_in(tmp_path)
+    assert gone.process == name
+    assert before <= gone.t <= looked_for
     trial_watch.bury_all()
     assert len(exits_in(tmp_path)) == 1
 
@@ -340,7 +339,7 @@ def test_the_memory_of_a_child_s_child_counts_and_it_ends_with_the_trial(
     below = processes.descendants(grandparent.pid)
     trial_watch, _ = watched(tmp_path, grandparent.pid, memory=70_000_000)
     trial_watch.look()
-    assert grandparent.wait(5) == -9
+    assert grandparent.wait(60) == -9
     assert kill_cause(tmp_path, "t0", 1) == "out of memory: more than 70 MB (watchdog)"
     until(lambda: not any(map(processes.is_alive, below)))  # they are someone else's children now
 
@@ -384,7 +383,7 @@ def test_a_trial_whose_child_the_kernel_ended_is_out_of_memory_though_it_lives(
     assert kill_cause(tmp_path, "t0", 1) is None
     (group / "memory.events").write_text("oom_kill 2\n")
     trial_watch.look()
-    assert grandparent.wait(5) == -9
+    assert grandparent.wait(60) == -9
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.cause, killed.charged) == ("out of memory: more than 1000 MB (control group)", "workload")
 

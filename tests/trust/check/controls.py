@@ -12,6 +12,7 @@ import pytest
 
 from trust.check.planted.expected import Control
 from trust.check.planted.leaving import NAME, SHARED_MEMORY
+from tuneoff.trust.check import planned_runs
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff.trust.check.make import make_evidence, subject_of
@@ -45,4 +46,5 @@ def planted_surroundings(folder: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(folder))
         patch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
+        patch.setattr(planned_runs, "EARLY_ENDS_SECONDS", 20.0)  # one of them waits for as long
         yield

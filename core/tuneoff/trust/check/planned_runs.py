@@ -18,6 +18,7 @@ LEVELS = (0.4, 0.9, 0.2, 0.6, 0.1, 0.8, 0.5, 0.3)  # neither the best nor the wo
 MEMORY_MB = 600.0
 SILENCE_SECONDS, TRIAL_SECONDS = 4.0, 7.0
 WALL_CLOCK_SECONDS = 4.0
+EARLY_ENDS_SECONDS = 90.0  # an adapter that waits for the planned epochs does not wait long
 LIMITS = Timeouts(
     trial_seconds=60,
     silence_seconds=30,
@@ -213,8 +214,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     computing = _with_options(replace(honest, workload=with_state), compute_seconds=0.03)
     limited_memory = Workers(count=2, memory_mb=MEMORY_MB)
     out_of_memory = listed([(0.9, "memory"), *sound(2)], workers=limited_memory)
-    # An adapter that waits for the planned epochs does not wait long.
-    early = random_search(6, options={"ends_early": True}, timeouts=replace(LIMITS, trials_seconds=90))
+    early = random_search(6, options={"ends_early": True}, timeouts=replace(LIMITS, trials_seconds=EARLY_ENDS_SECONDS))
     killed: list[tuple[float, Act]] = [(0.4, "sound"), (0.7, "kill-once"), (0.8, "kill"), (0.9, "raise"), (0.5, "sound")]
     retried = listed(killed, failures=Failures(retries=retries))
     too_many = Budget(trials=60, epochs_per_trial=EPOCHS, wall_clock_seconds=WALL_CLOCK_SECONDS)
