@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 from tuneoff.base.layout import LOG
 from tuneoff.base.process_limits import fresh_environment
 from tuneoff.base.processes import MARK, command_line, end_all, kill, with_mark_and_sessions
+from tuneoff.experiment.environments import CACHE_VARIABLE, cache
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.run.child import ChildEnd, run_child
 from tuneoff.run.supervisor.guardian import Announce, end_guarded
@@ -98,6 +99,8 @@ def run_cell(cell: MatrixCell, site: CellSite, command: Sequence[str], seconds: 
     temporary = site.folder / "t"
     temporary.mkdir(exist_ok=True)
     environment = fresh_environment(1, temporary, HOME=str(site.folder), PYTHONUNBUFFERED="1", **{CELL: cell.name})
+    if cell.spec.environment is not None and cell.setting == "adapter":  # the command finds it there
+        environment[CACHE_VARIABLE] = str(cache().parent)
     is_wrapped = is_on_disk(cell, site)
     if is_wrapped:
         disk = [str(site.folder), str(site.kept), str(DISK_MEGABYTES)]

@@ -90,7 +90,8 @@ def _about(plan: Plan) -> dict[str, str]:
     from tuneoff.record.environment import capture
     from tuneoff.registry import adapter_class
 
-    packages = [name for run in plan.counted if (name := adapter_class(run.spec.adapter).capabilities.package)]
+    here = [run.spec.adapter for run in plan.counted if run.spec.environment is None]
+    packages = [name for adapter in here if (name := adapter_class(adapter).capabilities.package)]
     environment = capture(packages)
     processors, model = len(environment["cpus_available"]), environment["cpu"]["name"]
     return {

@@ -20,6 +20,7 @@ from tuneoff.base.targets import load_target
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.fault_results import CONTROL, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultOutcome, FaultResult
 from tuneoff.registry import adapter_class
+from tuneoff.run.environments import ready
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff_faults.cell import MARK_FILE, CellSite, MatrixCell, NotStruck, Setting, folder_after
 from tuneoff_faults.classify import Truth, best_of, classify, clean_values
@@ -66,7 +67,8 @@ def run_matrix(
         )
         for number, (fault, setting, run) in enumerate(itertools.product(faults, settings, plan.counted))
     ]
-    with interrupting(), watching() as announce, temporary_folder(announce, "tf") as root:  # short: Ray's sockets
+    specs = [run.spec for run in plan.counted if not skip_reason(run)]
+    with ready(specs, tell), interrupting(), watching() as announce, temporary_folder(announce, "tf") as root:  # Ray's sockets
         (root / "p").mkdir()
         runner = _Runner(plan, values, root, tell, len(cells), announce, has_disk=can_mount(root / "p"))
         shutil.rmtree(root / "p", ignore_errors=True)

@@ -14,7 +14,9 @@ from typing import Any
 
 from tuneoff.adapter import Support
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.json_values import plain
 from tuneoff.errors import ResultsError
+from tuneoff.experiment.environments import interpreter
 from tuneoff.experiment.plan import seconds_at_most
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.store import selected_executions
@@ -97,7 +99,7 @@ def _run(cell: MatrixCell, site: CellSite, group: Path | None, allocate_mb: floa
         is_again=is_again,
         parent=os.getpid(),
     ).write()
-    command = python("-m", cell.tools.plain, str(site.folder))
+    command = [interpreter(cell.spec), "-m", cell.tools.plain, str(site.folder)]
     if group is not None:
         enter = 'echo $$ > "$0" && exec "$@"'  # the process enters the group before it becomes the program
         command = ["/bin/sh", "-c", enter, str(group / "cgroup.procs"), *command]
@@ -154,6 +156,7 @@ def run_by_adapter(cell: MatrixCell, site: CellSite, content: Mapping[str, Any])
     memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
     options = workload_options(cell, site, OVER_LIMIT * memory_mb)
     entry = {"name": cell.spec.adapter, "platform": cell.spec.platform, "options": dict(cell.spec.options)}
+    entry |= {"environment": plain(cell.spec.environment)} if cell.spec.environment is not None else {}
     cell_content = {  # the experiment, with the fault, one adapter, and nothing measured but time
         **content,
         "workload": {"name": cell.spec.experiment.workload.name, "options": options},

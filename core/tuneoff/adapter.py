@@ -103,6 +103,11 @@ class Adapter(ABC):
         return sampler_refusal(spec, cls.capabilities)
 
     @classmethod
+    def requirements(cls, spec: RunSpec) -> tuple[str, ...]:
+        """Return what pip installs for a run's adapter options beside the framework, for an environment of its own."""
+        return ()
+
+    @classmethod
     def placement(cls, spec: RunSpec) -> str | None:
         """Return one line on what a run starts on which other hosts, for `plan`, or None: everything is here. Starts nothing."""
         return None

@@ -108,6 +108,7 @@ class Workload(ABC):
     name: ClassVar[str]
     version: ClassVar[str] = "1"
     preload: ClassVar[tuple[str, ...]] = ()  # modules that a worker process imports before its first trial
+    requirements: ClassVar[tuple[str, ...]] = ()  # what pip installs for it, e.g. ("torch>=2.6",): for an environment of its own
     metrics: ClassVar[Mapping[str, Mode]]  # what `validate` returns, and which direction is better; empty: the file says it
     default_metric: ClassVar[str]
     default_epochs: ClassVar[int]

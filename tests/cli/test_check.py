@@ -88,7 +88,7 @@ def test_of_several_adapters_a_failure_counts_most_and_then_what_is_not_known(
 ) -> None:
     left = iter(findings)
     report = partial(Report, label="x", check_count=1)
-    monkeypatch.setattr("tuneoff.trust.check.make.check_adapter", lambda *_: report(findings=[next(left)]))
+    monkeypatch.setattr("tuneoff.trust.check.make.check_adapter", lambda *_, **__: report(findings=[next(left)]))
     answer = call("check", "plain", "rich", "--json")
     assert (answer.code, json.loads(answer.out)["exit_code"]) == (code, code)
 

@@ -19,6 +19,7 @@ class OptunaHub(Workload):
 
     name: ClassVar[str] = "optunahub"
     preload: ClassVar[tuple[str, ...]] = ("optunahub",)
+    requirements: ClassVar[tuple[str, ...]] = ("tuneoff[optunahub]",)
     metrics: ClassVar[Mapping[str, Mode]] = {}
     default_metric: ClassVar[str] = "value"
     default_epochs: ClassVar[int] = 1

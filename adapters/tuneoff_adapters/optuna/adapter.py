@@ -14,7 +14,7 @@ from tuneoff.run.trial.trial_process import Tickets
 from tuneoff.workload import workload_at
 from tuneoff_adapters.kubernetes.options import JOBS
 from tuneoff_adapters.optuna.offers import CAPABILITIES, IN_PODS
-from tuneoff_adapters.optuna.options import storage_of, storage_refusal, study_plan
+from tuneoff_adapters.optuna.options import storage_extras, storage_of, storage_refusal, study_plan
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, StudyPlan
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna.worker_state import WorkerStateFile
@@ -68,6 +68,11 @@ class OptunaAdapter(WithPool):
         storage_of(spec.options.get("storage"))  # first: a URL with a password is an error, whatever else is wrong
         others = {name: value for name, value in spec.options.items() if name != "storage"}
         return super().refuse(replace(spec, options=others)) or storage_refusal(spec)
+
+    @classmethod
+    def requirements(cls, spec: RunSpec) -> tuple[str, ...]:
+        extras = storage_extras(storage_of(spec.options.get("storage")))
+        return (f"tuneoff[{extras}]",) if extras else ()
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         import_framework(self.context.spec.adapter, self.capabilities)

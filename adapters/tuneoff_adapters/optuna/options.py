@@ -27,6 +27,7 @@ SETTINGS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "s
 LOCKS = ("flock", "open", "symlink")
 WITH_HEARTBEAT = ("sqlite", "postgresql")  # of Optuna's storages, `RDBStorage` alone has one
 PROTOBUF = "5.28.1"  # the oldest that the code generated for Optuna's proxy accepts
+GRPC_RELEASE = "4.2"  # of Optuna, the first with a proxy
 _SETTING = rf"(?:{'|'.join(SETTINGS)})=[\w./-]+"
 _URL = re.compile(  # so narrow that SQLAlchemy, Redis and a reader find the same parts in it, and a password in none
     r"[a-z0-9+]+://(?:[\w.%+-]*(?::(?:\$\w+|\$\{\w+\}))?@)?"  # user:$NAME@
@@ -105,7 +106,8 @@ def storage_refusal(spec: RunSpec) -> str | None:
             )
         experiment = spec.experiment
         enqueues = experiment.sampler.name in LISTED or experiment.failures.retries > 0
-        if refusal := _package_refusal(storage):
+        refusal = _release_refusal(spec, storage) or (None if spec.environment is not None else _package_refusal(storage))
+        if refusal:
             return refusal
         if enqueues and storage.kind == "sqlite" and experiment.workers.count > 1:
             return (
@@ -127,13 +129,27 @@ def storage_refusal(spec: RunSpec) -> str | None:
     return _package_refusal(storage, "kubernetes")
 
 
+def storage_extras(storage: Storage) -> str:
+    """Return the extras of tuneoff that a storage needs; "" for one in a file."""
+    extras = "grpc,postgresql" if storage.kind == "grpc" and storage.managed else storage.kind
+    return extras if storage.kind in SERVERS else ""
+
+
+def _release_refusal(spec: RunSpec, storage: Storage) -> str | None:
+    """Return that the release of Optuna that a run has lacks its storage, or None."""
+    version = spec.environment.version if spec.environment is not None else installed_version("optuna")
+    if storage.kind != "grpc" or version is None or release(version) >= release(GRPC_RELEASE):
+        return None
+    return f"Optuna's gRPC proxy came with Optuna {GRPC_RELEASE}, but this is {version}; use a later one, e.g. optuna==5.0.0"
+
+
 def _package_refusal(storage: Storage, extra: str | None = None) -> str | None:
     """Return which package is missing, or contradicts another one that is installed; None: all are there."""
     modules = {"redis": ("redis",), "grpc": ("grpc", "google")}.get(storage.kind, ())
     if storage.kind == "postgresql" or (storage.kind == "grpc" and storage.managed):
         modules += ((storage.url or "").partition(":")[0].partition("+")[2] or "psycopg",)
     if missing := missing_modules(modules):
-        extras = extra or ("grpc,postgresql" if storage.kind == "grpc" and storage.managed else storage.kind)
+        extras = extra or storage_extras(storage)
         return f"option `storage` of Optuna needs {', '.join(missing)}; run: {install_command(f'tuneoff[optuna,{extras}]')}"
     installed = installed_version("protobuf")
     if storage.kind == "grpc" and installed is not None and release(installed) < release(PROTOBUF):

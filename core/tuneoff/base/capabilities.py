@@ -170,13 +170,20 @@ def framework_status(adapter: str, capabilities: Capabilities) -> PackageStatus:
         return PackageStatus(state="broken", version=version or "", text=text)
     if version is None:  # a source tree on the path: there is nothing to compare
         return PackageStatus(state="ready", version="unknown")
+    if (problem := version_problem(adapter, capabilities, version)) is not None:
+        state, rule = problem
+        return PackageStatus(state=state, version=version, text=f"{rule}, but {version} is installed; run: {command}")
+    return PackageStatus(state="ready", version=version)
+
+
+def version_problem(adapter: str, capabilities: Capabilities, version: str) -> tuple[State, str] | None:
+    """Return what a release of the framework is to an adapter that does not serve it, and which ones it serves; None: it does."""
     least, below = capabilities.minimum_version, capabilities.below_version
     is_old = bool(least) and release(version) < release(least)
-    if is_old or (below and release(version) >= release(below)):
-        wanted = ", ".join(f"{sign} {bound}" for sign, bound in ((">=", least), ("<", below)) if bound)
-        text = f"adapter {adapter!r} needs {capabilities.package} {wanted}, but {version} is installed; run: {command}"
-        return PackageStatus(state="too old" if is_old else "too new", version=version, text=text)
-    return PackageStatus(state="ready", version=version)
+    if not is_old and not (below and release(version) >= release(below)):
+        return None
+    wanted = ", ".join(f"{sign} {bound}" for sign, bound in ((">=", least), ("<", below)) if bound)
+    return "too old" if is_old else "too new", f"adapter {adapter!r} needs {capabilities.package} {wanted}"
 
 
 def import_framework(adapter: str, capabilities: Capabilities) -> ModuleType:

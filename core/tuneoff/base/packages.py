@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import tuneoff
+
+COMMON_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "msgspec", "pydantic", "safetensors")  # that training may use
 
 
 def missing_modules(names: Iterable[str]) -> list[str]:
@@ -22,6 +26,22 @@ def installed_version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def canonical(name: str) -> str:
+    """Return a distribution's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def distributions(folders: Iterable[str]) -> dict[str, str]:
+    """Return the versions of the distributions in folders of a path by their canonical names, the first one of each."""
+    versions: dict[str, str] = {}
+    for folder in filter(os.path.isdir, folders):
+        for entry in sorted(os.listdir(folder)):
+            name, _, version = entry.removesuffix(".dist-info").partition("-")
+            if version and entry.endswith(".dist-info"):
+                versions.setdefault(canonical(name), version)
+    return versions
 
 
 def module_versions(names: Iterable[str]) -> list[str]:

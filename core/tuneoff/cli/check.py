@@ -13,6 +13,7 @@ from tuneoff.base.commands import command
 from tuneoff.base.output import columns, note, write, write_exactly, write_json
 from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path, make_empty, newest_folder
+from tuneoff.cli.selection import add_offline
 from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -31,18 +32,23 @@ SECONDS = 300.0
 NAMES = {  # what may be given beside what is checked, by how it is written
     "NAME": "adapters",
     "--option": "options",
-    **{f"--{name}": name for name in ("only", "platform", "keep", "draws", "seed", "timeout", "list", "json", "markdown")},
+    **{
+        f"--{name}": name
+        for name in ("only", "platform", "keep", "draws", "seed", "timeout", "offline", "list", "json", "markdown")
+    },
 }
 TAKEN = {  # of these, by what is checked
-    "NAME": ("NAME", "--option", "--only", "--platform", "--keep", "--list", "--json", "--markdown"),
+    "NAME": ("NAME", "--option", "--only", "--platform", "--keep", "--offline", "--list", "--json", "--markdown"),
     "--workload": ("--only", "--list", "--json", "--markdown"),
-    "--space": ("NAME", "--draws", "--seed", "--timeout", "--json"),
+    "--space": ("NAME", "--draws", "--seed", "--timeout", "--offline", "--json"),
     "--controls": ("--json",),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("adapters", metavar="NAME", nargs="*", help="adapters: by name, NAME@PLATFORM, or module:Class")
+    parser.add_argument(
+        "adapters", metavar="NAME", nargs="*", help="adapters: by name, NAME@PLATFORM, NAME==VERSION, or module:Class"
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--workload",
@@ -87,6 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         help=f"with --space: limit of each process that draws (five per adapter); default: {SECONDS:g}",
     )
+    add_offline(parser)
     parser.add_argument("--list", action="store_true", help="list the checks with their reasons and ways out, and run nothing")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="write JSON: every check, test or comparison with its verdict")
@@ -144,6 +151,7 @@ def _contract(arguments: argparse.Namespace) -> int:
 
 def _space(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.selection import check_something_runs, overridden_plan
+    from tuneoff.run.environments import ready
     from tuneoff.trust.space_test.judgement_tables import exit_code, text, to_json
     from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE
     from tuneoff.trust.space_test.verify import targets, verify
@@ -160,7 +168,9 @@ def _space(arguments: argparse.Namespace) -> int:
     plan = overridden_plan(arguments.space, adapters=arguments.adapters or None)
     space_targets = targets(plan, draws)
     check_something_runs(replace(plan, runs=tuple(target.run for target in space_targets)))
-    outcomes = verify(plan, space_targets, draws=draws, seed=seed, seconds=seconds, tell=note)
+    specs = [target.run.spec for target in space_targets if target.run.skip_reason is None]
+    with ready(specs, note, offline=arguments.offline):
+        outcomes = verify(plan, space_targets, draws=draws, seed=seed, seconds=seconds, tell=note)
     code = exit_code(outcomes)
     if arguments.json:
         about = {"file": str(arguments.space), "draws": draws, "false_discovery_rate": FALSE_DISCOVERY_RATE}
@@ -205,8 +215,9 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> l
     reports = []
     for subject, keep in zip(subjects, folders, strict=True):
         if len(subjects) == 1:
-            return [check_adapter(subject, checks, keep, note)]
-        reports.append(check_adapter(subject, checks, keep, functools.partial(_note_of, subject.label)))
+            return [check_adapter(subject, checks, keep, note, offline=arguments.offline)]
+        tell = functools.partial(_note_of, subject.label)
+        reports.append(check_adapter(subject, checks, keep, tell, offline=arguments.offline))
         note(reports[-1].answer())  # the others may take long
     return reports
 

@@ -21,7 +21,7 @@ from tuneoff.errors import NOT_KNOWN, ResultsError, TuneoffError
 
 COMMANDS = (  # the modules of this folder, but for `list`, whose module is `listing`
     *("list", "explain", "doctor", "plan", "run", "compare", "watch", "report", "diff", "check", "verify", "export", "bundle"),
-    *("reproduce", "new-adapter", "new-workload"),
+    *("reproduce", "environments", "new-adapter", "new-workload"),
 )
 DESCRIPTION = (
     "Compare hyperparameter-optimization frameworks: each is driven through one lifecycle, runs the same workload, "

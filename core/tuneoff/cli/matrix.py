@@ -15,6 +15,7 @@ from tuneoff.base.output import note, printable, terminal_width, write, write_js
 from tuneoff.cli.command import whole_number
 from tuneoff.cli.folders import new_folder, resumed
 from tuneoff.cli.report import written_report
+from tuneoff.cli.selection import add_offline
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan, PlannedRun
@@ -68,6 +69,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
             retry=arguments.retry,
             maxfail=arguments.maxfail,
             notes=lambda remaining: notes(plan, remaining, results),
+            offline=arguments.offline,
             verbose=arguments.verbose,
         )
         ends = execute(request)
@@ -122,6 +124,7 @@ def add_matrix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--maxfail", metavar="N", type=whole_number(1), help="stop after N failed runs; --resume goes on; default: after none"
     )
+    add_offline(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress: only the answer and problems")
     parser.add_argument("--verbose", action="store_true", help="end with all figures and the notes on meters, prices and flags")
 

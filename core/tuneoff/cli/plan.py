@@ -43,6 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.detectable import detectable_lines, spreads
     from tuneoff.judge.results import read_results
+    from tuneoff.run.environments import environment_lines
     from tuneoff.run.uncharged import uncharged_lines
 
     plan = plan_of(arguments)
@@ -53,6 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
     lines = [_table(plan), ""]
     placements = ((labels[run.label], load_target(run.spec.adapter_target).placement(run.spec)) for run in plan.to_run)
     lines += dict.fromkeys(f"{label}: {placement}" for label, placement in placements if placement is not None)
+    lines += environment_lines([run.spec for run in plan.to_run])
     lines += [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *uncharged_lines(plan, time.time_ns())]
     earlier: Path | None = arguments.earlier
     measured = (spreads(answers(read_results(earlier))), str(earlier)) if earlier is not None else ()

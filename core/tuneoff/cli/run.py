@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--adapter",
         metavar="NAME",
-        help="a framework by its adapter's name, NAME@PLATFORM, or module:Class; default: the file's, if it names one alone",
+        help="a framework by its adapter's name, NAME@PLATFORM, NAME==VERSION, or module:Class; default: the file's, "
+        "if it names one alone",
     )
     parser.add_argument("--seed", metavar="N", type=int, help="seed of the run; default: the file's first")
     parser.add_argument("--sampler", metavar="S", help="sampler of the run; default: the file's first")

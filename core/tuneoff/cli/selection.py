@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ONLY_ADAPTERS = (
     "only these frameworks of the file, or others (module:Class if not installed; NAME@PLATFORM for another platform "
-    "than the file's)"
+    "than the file's; NAME==VERSION for a release, in an environment of its own)"
 )
 FLAGS = {  # which replace values of the file, by key
     "adapters": "--adapter",
@@ -50,6 +50,10 @@ def packaged() -> dict[str, Path]:
 
 def add_adapters(parser: argparse.ArgumentParser, text: str = ONLY_ADAPTERS) -> None:
     parser.add_argument("--adapter", dest="adapters", metavar="NAME", action=ListedAction, help=text)
+
+
+def add_offline(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--offline", action="store_true", help="make no environment for NAME==VERSION: it must be there")
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +129,8 @@ def overridden_plan(
     except ExperimentError as error:
         problem = str(error)  # of a value that a flag has replaced, by the flag
         location, colon, rule = problem.removeprefix(f"{source}: ").partition(": ")
-        key = next((key for key in replaced if re.fullmatch(rf"{re.escape(key)}(\.\d+(\.name|\.platform)?)?", location)), None)
+        entry = r"(\.\d+(\.name|\.platform|\.environment\.version)?)?"
+        key = next((key for key in replaced if re.fullmatch(f"{re.escape(key)}{entry}", location)), None)
         raise type(error)(problem if key is None or not colon else f"{FLAGS[key]}: {rule}") from error
     share_folder()
     lists = {

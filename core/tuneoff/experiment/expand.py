@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tuneoff import registry
 from tuneoff.base.capabilities import LOCAL, Offer, Support
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.json_values import plain
 from tuneoff.base.targets import unknown_name
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.skip_check import NO_PRUNER, SkipCheck
-from tuneoff.experiment.spec import ExperimentSpec, RunSpec
+from tuneoff.experiment.spec import EnvironmentSpec, ExperimentSpec, RunSpec
 from tuneoff.registry import AdapterClass
 
 if TYPE_CHECKING:  # YAML reads files; those who read a plan need none of it
@@ -37,6 +38,7 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
     replicate: int = 0
     distinguishing: frozenset[str] = frozenset()
+    environment: EnvironmentSpec | None = None
 
     @property
     def defining(self) -> dict[str, Any]:
@@ -47,7 +49,7 @@ class Entry:
     def label(self) -> str:
         """A short text that tells the entries of one file apart."""
         options = {name: value for name, value in self.options.items() if name in self.distinguishing}
-        return entry_label(self.name, self.platform, options, self.replicate)
+        return entry_label(self.name, self.platform, options, self.replicate, self.environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +89,12 @@ def entries(file: MatrixFile) -> list[Entry]:
             platform=part.platform,
             place=part.platform or file.variants[0].file.platform or next(iter(adapter.platforms()), LOCAL),
             options=part.options,
+            environment=part.environment,
         )
         expanded.append(replace(entry, replicate=sum(1 for other in expanded if _kind(other) == _kind(entry))))
     result = []
     for entry in expanded:  # with the options by which the entries of one adapter and platform differ
-        alike = [other.defining for other in expanded if (other.name, other.platform) == (entry.name, entry.platform)]
+        alike = [other.defining for other in expanded if _is_alike(other, entry)]
         names = {name for options in alike for name in options}
         differing = (name for name in names if len({canonical_json([name in other, other.get(name)]) for other in alike}) > 1)
         result.append(replace(entry, distinguishing=frozenset(differing)))
@@ -153,11 +156,16 @@ def _run_spec(experiment: ExperimentSpec, entry: Entry, file: ExperimentFile, se
         options=entry.options,
         local_options=tuple(sorted(set(entry.options) & entry.adapter.local_options_on(platform))),
         reports="every_epoch" if file.reports == "every_epoch" else needed,
+        environment=entry.environment,
     )
 
 
+def _is_alike(entry: Entry, other: Entry) -> bool:
+    return (entry.name, entry.platform, entry.environment) == (other.name, other.platform, other.environment)
+
+
 def _kind(entry: Entry) -> str:
-    return canonical_json([entry.name, entry.platform, entry.defining])
+    return canonical_json([entry.name, entry.platform, entry.defining, plain(entry.environment)])
 
 
 def warm_ups(entries: Sequence[Entry], cells: Sequence[Cell], check: SkipCheck) -> list[tuple[RunSpec, Entry]]:

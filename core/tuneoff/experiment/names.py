@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.base.identity import canonical_json
 
 if TYPE_CHECKING:
-    from tuneoff.experiment.spec import ExperimentSpec, RunSpec, WorkloadSpec
+    from tuneoff.experiment.spec import EnvironmentSpec, ExperimentSpec, RunSpec, WorkloadSpec
 
 _STRATEGIES = ("sampler", "pruner")  # named apart from the variant
 _IMPLIED = (".name", ".count")  # `workload=null` and `workers=2` say as much as `workload.name=null` and `workers.count=2`
@@ -56,9 +56,12 @@ def variant_text(variant: Mapping[str, Any]) -> str:
     return " ".join(texts)
 
 
-def entry_label(adapter: str, platform: str | None, options: Mapping[str, Any], replicate: int) -> str:
-    """Return the label of an adapter entry: its platform (None: not named), options, and from the second on which replicate."""
-    where = "" if platform is None else f"@{platform}"
+def entry_label(
+    adapter: str, platform: str | None, options: Mapping[str, Any], replicate: int, environment: EnvironmentSpec | None = None
+) -> str:
+    """Return the label of an adapter entry: its environment and platform (None: not named), options, and from the second on which
+    replicate."""
+    where = ("" if environment is None else environment.text) + ("" if platform is None else f"@{platform}")
     return f"{adapter}{where}{canonical_json(dict(options)) if options else ''}{f'#{replicate + 1}' if replicate else ''}"
 
 

@@ -18,7 +18,7 @@ from tuneoff.experiment.accounting.declared import WORLD, Date, Prices, Text
 from tuneoff.experiment.metric_catalogue import QUESTIONS, check_metric
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.seeds import MOST_SEED, MOST_SEEDS, read_seeds
-from tuneoff.experiment.spec import Count, Failures, Name, Seconds, Strategy, Timeouts, Workers
+from tuneoff.experiment.spec import Count, EnvironmentSpec, Failures, Name, Seconds, Strategy, Timeouts, Workers
 from tuneoff.experiment.variants import named
 
 PlainName = Annotated[
@@ -133,13 +133,15 @@ class WorkloadPart(FilePart, frozen=True, kw_only=True):
 
 
 class AdapterPart(FilePart, frozen=True, kw_only=True):
-    """An adapter of the matrix: an installed one's name (or module:Class), its options, and where it puts the framework."""
+    """An adapter of the matrix: an installed one's name (or module:Class), its options, where it puts the framework, and the
+    environment that it has of its own."""
 
     is_named: ClassVar[bool] = True
 
     name: Name
     options: Options = field(default_factory=dict)
     platform: Name | None = None
+    environment: EnvironmentSpec | None = None
 
 
 class ObjectivePart(FilePart, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
 from tuneoff.base.tracebacks import text_of
 from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
+from tuneoff.experiment.environments import refusals
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.strategies import release_refusal
 from tuneoff.registry import AdapterClass
@@ -38,8 +39,9 @@ class SkipCheck:
     def _reasons(self, spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
         capabilities = adapter.capabilities_on(spec.platform)
         yield from declared_reasons(spec, capabilities, self._has_plain)
+        yield from refusals(spec)
         status = self._status(spec.adapter, adapter)
-        if status.state != "ready":
+        if status.state != "ready" and spec.environment is None:
             yield status.text
         for kind, strategy, offers in (
             ("sampler", spec.experiment.sampler, capabilities.samplers),
@@ -49,7 +51,7 @@ class SkipCheck:
             what = f"{kind} {strategy.name!r} of adapter {spec.adapter!r}"
             if too_old := release_refusal(what, offer.minimum_version, spec, capabilities):
                 yield too_old
-            missing = self._missing(offer.needs)
+            missing = self._missing(offer.needs) if spec.environment is None else ()  # which has them
             if missing:
                 command = install_command(offer.install or capabilities.install or missing[0])
                 yield f"{what} needs {', '.join(missing)}; run: {command}"

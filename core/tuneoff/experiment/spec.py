@@ -26,6 +26,16 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]  # thirty years
 CpuLimit = Literal["none", "quota", "affinity"]
 
+Requirement = Annotated[
+    str,
+    Meta(
+        max_length=200,
+        pattern=r"^[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?( ?([<>=!~]=|[<>])[\w.*+!-]+,?)*$",
+        description="a package with its versions, e.g. sqlalchemy<2.1",
+    ),
+]
+_RELEASE = r"^([0-9]+!)?[0-9]+([.][0-9]+){0,9}((a|b|rc)[0-9]+)?([.]post[0-9]+)?([.]dev[0-9]+)?$"
+
 RUN_ID_FORMAT = 2  # raise it when the meaning of a run's identity changes; in 1 the sampler's seed had nothing of the task
 
 
@@ -47,6 +57,24 @@ class WorkloadSpec:
     name: str
     target: str
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentSpec:
+    """What an adapter's own environment holds beside what all runs need: the framework's release (`NAME==VERSION`; None: as the
+    adapter asks for it), further packages, and its Python (None: the command's)."""
+
+    version: Annotated[str, Meta(pattern=_RELEASE, description="a release, e.g. 4.5.0")] | None = None
+    packages: tuple[Requirement, ...] = ()
+    python: (
+        Annotated[str, Meta(pattern=r"^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?$", description="a Python, e.g. '3.11'")] | None
+    ) = None
+
+    @property
+    def text(self) -> str:
+        """What follows the adapter's name in a label: `==4.5.0`, and in brackets what else was asked for."""
+        others = [*([f"python {self.python}"] if self.python else []), *self.packages]
+        return (f"=={self.version}" if self.version else "") + (f"[{', '.join(others)}]" if others else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +203,8 @@ class RunSpec:
     warm_up: bool = False  # discarded from every table
     reports: Reports = "every_epoch"  # what the framework is told of a running trial
     local_options: tuple[str, ...] = ()  # names of options that say where and how patiently it is run, not what
+    environment: EnvironmentSpec | None = None  # of the framework's own; None: the command's
+    locked: tuple[Requirement, ...] = ()  # exact versions for that, as a reproduced run had; no part of what defines a run
 
     @functools.cached_property
     def run_id(self) -> str:
@@ -184,9 +214,14 @@ class RunSpec:
         del content["experiment"]["workload"]["target"]
         if self.reports == "every_epoch":  # as all runs were, before there was a choice
             del content["reports"]
+        content.pop("locked", None)
         for name in content.pop("local_options"):
             content["options"].pop(name, None)
         return digest({"format": RUN_ID_FORMAT, **content})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values: without an environment of its own, as all runs were, it has no key for that."""
+        return field_values(self, without=() if self.environment is not None else ("environment", "locked"))
 
     def scope_key(self, *aside: str) -> str:
         """Return what compared runs share, as text: sampler and pruner with options, and the variant, some keys aside."""
@@ -203,7 +238,7 @@ class RunSpec:
 
 def run_spec_to_json(spec: RunSpec) -> dict[str, Any]:
     """Return a run's specification as JSON values."""
-    return field_values(spec)
+    return spec.to_json()
 
 
 def run_spec_from_json(data: Any) -> RunSpec:

@@ -217,9 +217,9 @@ def _overlap(first: str, other: str) -> bool:
 
 
 def named(value: Any, key: str | None = None) -> Any:
-    """Return the mapping that a bare name stands for under `key` of the file, or in a list of adapters (NAME@PLATFORM too)."""
-    if not isinstance(value, str):
-        return value
-    if key in (None, "adapters") and "@" in value:
-        return dict(zip(("name", "platform"), value.split("@", 1), strict=True))
-    return {NAMED.get(key or "", "name"): value}
+    """Return the mapping that a name stands for under `key` of the file, or in a list of adapters: `NAME==VERSION@PLATFORM`."""
+    if not isinstance(value, str) or key not in (None, "adapters"):
+        return {NAMED.get(key or "", "name"): value} if isinstance(value, str) else value
+    name, at, platform = value.partition("@")
+    name, equals, version = name.partition("==")
+    return {"name": name, **({"platform": platform} if at else {}), **({"environment": {"version": version}} if equals else {})}

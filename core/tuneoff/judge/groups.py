@@ -12,6 +12,7 @@ from typing import Any
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.json_values import plain as as_json
 from tuneoff.base.layout import TEST_RESULT
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.names import strategy_text, variant_text
@@ -278,7 +279,7 @@ def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
             twins = [run.same_as for run in of_label if run.same_as is not None]
             group = Group(
                 label=texts[label],
-                entry=canonical_json([spec.adapter, spec.platform, options]),
+                entry=canonical_json([spec.adapter, spec.platform, options, as_json(spec.environment)]),
                 scope=scope,
                 spec=spec,
                 runs=runs,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.json_values import plain
 from tuneoff.base.layout import RUNS
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
@@ -104,8 +105,14 @@ def _entry(run: PlannedRun, entries: list[Any]) -> int:
         if isinstance(entry, dict)
         and (entry.get("name"), entry.get("options") or {}) == (spec.adapter, dict(spec.options))
         and entry.get("platform") in (None, spec.platform)
+        and _stated(entry.get("environment")) == _stated(plain(spec.environment))
     ]
-    return positions[min(run.spec.replicate, len(positions) - 1)] if positions else len(entries)
+    return positions[min(spec.replicate, len(positions) - 1)] if positions else len(entries)
+
+
+def _stated(environment: Any) -> Any:
+    """Return what an environment of an adapter's own asks for, without what it leaves open."""
+    return {name: value for name, value in environment.items() if value} if isinstance(environment, dict) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

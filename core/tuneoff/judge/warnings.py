@@ -11,6 +11,7 @@ from typing import Any
 
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted, counted_range, listed
+from tuneoff.base.packages import COMMON_PACKAGES
 from tuneoff.experiment.names import training_name
 from tuneoff.experiment.seeds import seeds_text
 from tuneoff.judge.answers.analysis_plan import frozen
@@ -113,6 +114,8 @@ def _matrix_warnings(answers: Answers) -> Iterator[ResultsWarning]:
     hosts = {str(record.environment.get("host")) for record in selected if record.environment.get("host")}
     if hosts:
         yield _warning("one_machine" if len(hosts) == 1 else "several_machines", count=len(hosts))
+    if differing := installed_differently(answers.groups):
+        yield _warning("installed_differently", packages="; ".join(differing))
     experiments = [group.spec.experiment for group in answers.groups]
     workloads = listed(dict.fromkeys(training_name(experiment.workload, answers.name) for experiment in experiments))
     tasks = {scope.task for scope in answers.scopes if scope.task}
@@ -268,6 +271,23 @@ def _figure_warnings(answers: Answers) -> Iterator[ResultsWarning]:
             limits.setdefault(group.scope, set()).update(group.conditions.cpu_limits)
     if differing := sorted({limit for of in limits.values() if len(of) > 1 for limit in of}):
         yield _warning("limited_differently", limits="; ".join(differing))
+
+
+def installed_differently(groups: Iterable[Group]) -> list[str]:
+    """Return each package that training may use, and Python, of which compared runs had several versions, with who had which."""
+    by_name: dict[str, dict[str, dict[str, None]]] = {}
+    for group in groups:
+        for record in () if group.excluded else group.done.values():
+            versions = record.environment.get("versions")
+            facts = {"Python": record.environment.get("python"), **(versions if isinstance(versions, Mapping) else {})}
+            for name in ("Python", *COMMON_PACKAGES):
+                if isinstance(version := facts.get(name), str):
+                    by_name.setdefault(name, {}).setdefault(version, {})[group.label] = None
+    return [
+        f"{name} {listed(f'{version} ({listed(labels)})' for version, labels in versions.items())}"
+        for name, versions in by_name.items()
+        if len(versions) > 1
+    ]
 
 
 def excluded(groups: Iterable[Group], names: Mapping[str, str] | None = None) -> Iterator[ResultsWarning]:

@@ -9,19 +9,18 @@ import platform
 import re
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import tuneoff
 from tuneoff.base import clock
 from tuneoff.base.files import read_regular
-from tuneoff.base.packages import installed_version
+from tuneoff.base.packages import COMMON_PACKAGES, canonical, distributions, installed_version
 
 MEGABYTE = 1e6
 MOST_BYTES = 1 << 26  # of a file that is read: a folder's own `.git`, or a power meter's option, may name any
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")  # what else a reference's file holds is not told
-COMMON_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "msgspec", "pydantic", "safetensors")
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -37,17 +36,20 @@ SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|
 _VECTOR = re.compile(r"sse4_2|avx\w*|fma|f16c|amx_\w+|asimd\w*|sve\w*|bf16|i8mm")  # numbers may depend on them
 
 
-def capture(packages: Iterable[str] = ()) -> dict[str, Any]:
+def capture(packages: Iterable[str] = (), lock: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the environment as JSON values; what cannot be read is None, and nothing here fails.
 
     `packages`: distributions beyond the common ones whose versions belong in the record: the framework's, the adapter's.
+    `lock`: all distributions of the environment that a run had of its own, by their canonical names; else this process's.
     """
     folder = None
     with contextlib.suppress(OSError):  # it was removed
         folder = Path.cwd()
     return {
         **_fixed(),
-        "versions": {"tuneoff": tuneoff.__version__} | {name: _version(name) for name in (*COMMON_PACKAGES, *packages)},
+        "versions": {"tuneoff": tuneoff.__version__}
+        | {name: _version(name) if lock is None else lock.get(canonical(name)) for name in (*COMMON_PACKAGES, *packages)},
+        "distributions": distributions(sys.path) if lock is None else dict(lock),
         "cpus_available": sorted(os.sched_getaffinity(0)),
         "memory_available_bytes": memory()[0],
         "load_average_1min": os.getloadavg()[0],

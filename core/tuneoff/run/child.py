@@ -93,6 +93,7 @@ def ask(
     seconds: float,
     environment: Mapping[str, str] = os.environ,
     *,
+    python: str = sys.executable,
     look: Callable[[int], None] = lambda pid: None,
     is_stopped: Callable[[], bool] = lambda: False,
     remains: Callable[[int], Iterable[int]] = in_session,
@@ -103,7 +104,7 @@ def ask(
     """
     path = folder / REQUEST
     path.write_text(json.dumps(request))
-    command = [sys.executable, "-m", module, str(path)]
+    command = [python, "-m", module, str(path)]
     end = run_child(
         command, folder / LOG, seconds, {**environment, **as_parent()}, look=look, is_stopped=is_stopped, remains=remains
     )

@@ -25,7 +25,7 @@ from tuneoff.experiment.accounting.declared import of_run
 from tuneoff.experiment.names import run_name, short_label
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import NO_METER
-from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.spec import EnvironmentSpec, RunSpec
 from tuneoff.measure.power.metering import HostPower, PowerPlan, baseline_seconds
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.endings import UNWRITABLE
@@ -35,6 +35,7 @@ from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.record.store import REPEAT, is_final, selected_executions
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
+from tuneoff.run.environments import ready
 from tuneoff.run.finish import finish, recover
 from tuneoff.run.progress import Listener
 from tuneoff.run.provenance import Provenance, prepare
@@ -69,6 +70,7 @@ class PlanRequest:
     retry: Literal["flagged", "failed"] | None = None
     maxfail: int | None = None
     notes: Callable[[Sequence[PlannedRun]], Sequence[str]] = lambda runs: ()  # of the runs that are left, told before the first
+    offline: bool = False  # make no environment
     verbose: bool = False  # tell which power meter was found, though nothing is wrong with it
 
 
@@ -81,6 +83,7 @@ def execute(request: PlanRequest) -> list[RunEnd]:
         ResultsError: the folder cannot be used, or the current one cannot.
         ExperimentError: a power meter that the file names cannot be used; before any run starts.
         DataError: a workload's data is not there; before any run starts.
+        MissingPackageError: an environment cannot be made; before any run starts.
         UnsupportedError: `workers.cpu_limit` cannot be put in force here; before any run starts.
     """
     if (problem := current_folder_problem()) is not None:
@@ -97,7 +100,13 @@ def execute(request: PlanRequest) -> list[RunEnd]:
             recover(results, plan, folder.earlier_end)
             matrix = _Matrix(request, meters, processors)
             become_subreaper()
-            with Guardian(results, folder.lock, since=_begun(results)), _full_disk(folder), asked_to_end() as interrupt:
+            specs = [run.spec for run in matrix.left]
+            with (
+                ready(specs, request.listener.noted, offline=request.offline),
+                Guardian(results, folder.lock, since=_begun(results)),
+                _full_disk(folder),
+                asked_to_end() as interrupt,
+            ):
                 if matrix.run_all(interrupt) and not interrupt.is_set():
                     folder.finish()
             ends = run_ends(results, plan)
@@ -122,13 +131,13 @@ class _Matrix:
         self._final = _final(
             plan, {key: record for key, record in self._selected.items() if record.status not in again}, self._repeats
         )
-        needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in self._final}
-        is_asked = [run for run in plan.to_run if not run.spec.warm_up or run.spec.adapter_target in needed]
-        self._left = [run for run in is_asked if run.run_id not in self._final]
+        needed = {_runner(run) for run in plan.counted if run.skip_reason is None and run.run_id not in self._final}
+        is_asked = [run for run in plan.to_run if not run.spec.warm_up or _runner(run) in needed]
+        self.left = [run for run in is_asked if run.run_id not in self._final]
         final = {key for key, record in self._selected.items() if is_final(record)}
-        self.owed = final & {run.run_id for run in self._left}  # those to be repeated, until they are
+        self.owed = final & {run.run_id for run in self.left}  # those to be repeated, until they are
         self._data: dict[str, Provenance] = {}  # by workload and options
-        for run in self._left:
+        for run in self.left:
             if (key := _data_key(run.spec)) not in self._data:
                 self._data[key] = prepare(run.spec.experiment.workload)
         self._guard = machine.Guard(results, machine.stored_states(_looks(records)))
@@ -141,7 +150,7 @@ class _Matrix:
         plan, listener = self._request.plan, self._request.listener
         for block in {repeat.block: repeat for repeat in self._repeats.values()}.values():
             listener.noted(f"repetition {block.number} of the whole block of {block.text}")
-        for note in self._request.notes(self._left) if self._left else ():
+        for note in self._request.notes(self.left) if self.left else ():
             listener.noted(note)
         others = [run for run in plan.runs if run.skip_reason is not None or run.run_id in self._final]
         for run in others:
@@ -152,8 +161,8 @@ class _Matrix:
             before = reasons.pop(None, 0)  # those without one ended in an earlier command
             parts = [f"{counted(before, 'run')} finished before this command"] if before else []
             listener.noted("; ".join([*parts, *(f"{counted(n, 'run')} skipped: {reason}" for reason, n in reasons.items())]))
-        listener.begun([run.run_id for run in self._left])
-        for position, run in enumerate(self._left, 1):
+        listener.begun([run.run_id for run in self.left])
+        for position, run in enumerate(self.left, 1):
             if interrupt.is_set() or (self._request.maxfail is not None and self._failed >= self._request.maxfail):
                 return False
             self._run(run, position, interrupt)
@@ -161,7 +170,7 @@ class _Matrix:
 
     def _run(self, run: PlannedRun, position: int, interrupt: threading.Event) -> None:
         """Execute one run and write its record."""
-        results, listener, total = self._request.results, self._request.listener, len(self._left)
+        results, listener, total = self._request.results, self._request.listener, len(self.left)
         if self._power is None:
             power = self._meters.plan
             idle = baseline_seconds(power)
@@ -251,6 +260,11 @@ def _final(plan: Plan, records: Mapping[str, RunRecord], repeats: Mapping[str, R
     """Return the ids of the runs that are left alone; a repeated block finds warm caches, as the first did."""
     final = {run_id for run_id, record in records.items() if is_final(record)} - set(repeats)
     return final - {run.run_id for run in plan.runs if run.spec.warm_up} if repeats else final
+
+
+def _runner(run: PlannedRun) -> tuple[str, EnvironmentSpec | None]:
+    """Return what a warm-up warms up: the adapter's code, in its environment."""
+    return run.spec.adapter_target, run.spec.environment
 
 
 def _data_key(spec: RunSpec) -> str:

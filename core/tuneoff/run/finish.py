@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from tuneoff.adapter import Adapter
 from tuneoff.base.capabilities import Capabilities
 from tuneoff.base.files import pinned
 from tuneoff.base.layout import CHECKPOINTS, END, LOG, RUNS, SLOTS, SPEC
-from tuneoff.base.packages import installed_version
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.plan import Plan
@@ -29,6 +28,7 @@ from tuneoff.record.environment import capture
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_run
 from tuneoff.registry import adapter_class
+from tuneoff.run.environments import built_for
 from tuneoff.run.supervisor.execution import Execution, is_named_for, write_spec
 from tuneoff.run.supervisor.logs import shorten
 
@@ -47,15 +47,16 @@ def finish(
     """
     capabilities = adapter.capabilities_on(spec.platform)
     packages = (capabilities.package,) if capabilities.package else ()
+    installed = capture(packages) if spec.environment is None else _installed(spec, packages)
     end = ExecutionEnd(
         ruling=ruling,
         versions={
             "framework": capabilities.framework,
-            "framework_version": installed_version(capabilities.package) if capabilities.package else None,
+            "framework_version": installed["versions"].get(capabilities.package),
             **adapter.strategies(spec),
         },
         environment={
-            **capture(packages),
+            **installed,
             "threads": thread_environment(spec.experiment.workers.threads),  # as the run's processes had it
             "adapter": {
                 "changed_defaults": list(adapter.changed_defaults(spec)),
@@ -81,6 +82,15 @@ def finish(
         raise ResultsError(f"{folder} cannot be tidied: {error.strerror}; see {CHECKPOINTS}/ in it") from error
     write_run(folder, record, key_of(write_end(folder, end)))
     return record
+
+
+def _installed(spec: RunSpec, packages: Sequence[str]) -> dict[str, Any]:
+    """Return the machine, and what is installed in the environment that a run has of its own, if that is still there."""
+    built = built_for(spec)
+    if built is None:
+        return {**capture(packages, {}), "python": None}
+    about = {"digest": built.recipe.digest, "maker": built.maker, "dropped": list(built.dropped)}
+    return {**capture(packages, built.packages), "python": built.recipe.python_version, "made": about}
 
 
 def _environment(environment: Mapping[str, Any], spec: RunSpec, capabilities: Capabilities) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,13 @@ def _ask(
     seconds: float,
     environment: Mapping[str, str],
     *,
+    python: str,
     is_stopped: Callable[[], bool],
     remains: Callable[[int], Iterable[int]],
 ) -> tuple[Any, ChildEnd]:
     """Answer as `tuneoff.run.child.ask` does, without a limit of time."""
     assert module == draw.__name__
+    assert python == sys.executable
     assert not is_stopped()
     answer = folder / ANSWER
     pid = os.fork()

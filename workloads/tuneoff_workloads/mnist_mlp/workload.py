@@ -25,6 +25,7 @@ class MnistMlp(Workload):
     name: ClassVar[str] = "mnist_mlp"
     version: ClassVar[str] = "1"
     preload: ClassVar[tuple[str, ...]] = ("torch", "numpy", "tuneoff_workloads.mnist_mlp.training")
+    requirements: ClassVar[tuple[str, ...]] = ("tuneoff[mnist]",)
     metrics: ClassVar[Mapping[str, Mode]] = {
         "validation_loss": "min",
         "validation_accuracy": "max",

@@ -166,7 +166,9 @@ def _names(groups: Iterable[Group]) -> dict[str, str]:
             continue
         records = (run.record for run in group.unskipped if run.record is not None)
         frameworks = (str(record.versions["framework"]) for record in records if record.versions.get("framework"))
-        names[group.label] = next(frameworks, names.get(group.label, group.label))
+        release = group.spec.environment.version if group.spec.environment is not None else None
+        named = next((" ".join(filter(None, (framework, release))) for framework in frameworks), None)
+        names[group.label] = named or names.get(group.label, group.label)
     shared = {name for name in names.values() if list(names.values()).count(name) > 1}
     return {label: f"{name} ({label})" if name in shared else name for label, name in names.items()}
 

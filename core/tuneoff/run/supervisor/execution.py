@@ -37,6 +37,7 @@ from tuneoff.base.processes import (
     with_mark,
 )
 from tuneoff.errors import TuneoffError
+from tuneoff.experiment.environments import interpreter
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json, run_spec_to_json
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.results_folder import begun
@@ -131,7 +132,7 @@ class Coordinator:
 
     def __init__(self, execution: Execution, results: Path, temporary: Path, undeploy: Undeploy | None = None) -> None:
         self._execution_id = execution.execution_id
-        command = [sys.executable, "-m", COORDINATOR, str(execution.folder)]
+        command = [interpreter(execution.spec), "-m", COORDINATOR, str(execution.folder)]
         marks = {MARK: execution.execution_id, RESULTS_MARK: str(results.resolve()), **import_path(), **as_parent()}
         environment = fresh_environment(execution.spec.experiment.workers.threads, temporary, PYTHONUNBUFFERED="1", **marks)
         environment.pop(_COMPILES_ANEW, None)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from tuneoff.base.capabilities import LOCAL
 from tuneoff.base.identity import canonical_json
+from tuneoff.experiment.names import entry_label
 from tuneoff.judge.groups import cpu_limit
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece
@@ -346,7 +347,7 @@ def _keys(run: RunRecord, is_selected: bool) -> Row:
         "run_id": run.run_id,
         "execution_id": run.execution_id,
         "adapter": spec.adapter,
-        "label": spec.adapter if spec.platform == LOCAL else f"{spec.adapter}@{spec.platform}",
+        "label": entry_label(spec.adapter, None if spec.platform == LOCAL else spec.platform, {}, 0, spec.environment),
         "sampler": spec.experiment.sampler.name,
         "pruner": spec.experiment.pruner.name,
         "seed": spec.seed,

@@ -103,19 +103,24 @@ def environment_facts(results: Results, answers: Answers) -> tuple[list[Facts], 
     """Return what all runs share, and what differs between them.
 
     Shared are the machine, with the number of runs beside a value that differs; of each adapter its framework's version and
-    classes; the packages with one version. Those of several versions differ, with the adapters of their runs.
+    classes; the packages with one version. Those of several versions differ, with the entries of their runs, also packages that
+    only an environment's list of all has.
     """
+    labels = {run.run_id: run.label for run in results.plan.runs}
+    named: set[str] = set()
     machine: dict[str, dict[str, int]] = {}  # runs by value
-    packages: dict[str, dict[str, list[str]]] = {}  # adapters of the runs, by version
+    packages: dict[str, dict[str, list[str]]] = {}  # entries of the runs, by version
     for record in results.selected.values():
         for name, text in recorded_facts(record.environment).items():
             of_name = machine.setdefault(name, {})
             of_name[text] = of_name.get(text, 0) + 1
-        versions = record.environment.get("versions")
-        for name, version in (versions if isinstance(versions, Mapping) else {}).items():
+        stored = (record.environment.get(name) for name in ("distributions", "versions"))
+        every, versions = (part if isinstance(part, Mapping) else {} for part in stored)
+        named.update(map(str, versions))
+        for name, version in {**every, **versions}.items():
             if version is not None:
-                adapter = str(record.specification.get("adapter"))
-                packages.setdefault(str(name), {}).setdefault(str(version), []).append(adapter)
+                label = labels.get(record.run_id, record.run_id)
+                packages.setdefault(str(name), {}).setdefault(str(version), []).append(label)
     frameworks: dict[str, dict[str, None]] = {}
     for group in answers.groups:
         for run in group.unskipped:
@@ -128,7 +133,10 @@ def environment_facts(results: Results, answers: Answers) -> tuple[list[Facts], 
     same, differing = list[Row](), list[Row]()
     for name, by_version in sorted(packages.items()):
         texts = [f"{version} in {counted(len(of), 'run')} of {listed(of)}" for version, of in by_version.items()]
-        (same if len(by_version) == 1 else differing).append((name, tuple(by_version if len(by_version) == 1 else texts)))
+        if len(by_version) > 1:
+            differing.append((name, tuple(texts)))
+        elif name in named:
+            same.append((name, tuple(by_version)))
     of_machine = [
         (name, tuple(counts if len(counts) == 1 else (f"{text} ({counted(count, 'run')})" for text, count in counts.items())))
         for name, counts in machine.items()

@@ -13,6 +13,7 @@ from typing import Any
 
 from tuneoff import registry
 from tuneoff.base.capabilities import LOCAL
+from tuneoff.base.format import listed
 from tuneoff.base.identity import is_finite
 from tuneoff.base.space import Categorical, Constant
 from tuneoff.errors import ExperimentError
@@ -98,6 +99,8 @@ def _reasons(spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
         return
     rule = f"adapter {spec.adapter!r} does not obey these options of a bundle"
     yield from (f"{rule}: {reason}" for reason in _options(spec.options, adapter.foreign_options))
+    if spec.environment is not None and (packages := spec.environment.packages):
+        yield f"a bundle may name a framework's release, but no further packages, and has {listed(packages)}"
     if (elsewhere := adapter.placement(spec)) is not None:
         yield f"no run of a bundle is put on other hosts, but this one: {elsewhere}"
     experiment = spec.experiment

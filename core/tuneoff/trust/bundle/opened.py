@@ -16,12 +16,13 @@ import msgspec
 
 from tuneoff import registry
 from tuneoff.base.capabilities import LOCAL
+from tuneoff.base.commands import OWN
 from tuneoff.base.files import sha256_of, without_links
 from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
 from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.plan import REPRODUCES, Plan, PlannedRun
-from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
@@ -69,7 +70,9 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
             runs = []
             for run in stored.runs:
                 spec, platform = run.spec, None if run.spec.platform == LOCAL else run.spec.platform
-                runs.append(replace(run, label=entry_label(spec.adapter, platform, spec.options, spec.replicate)))
+                runs.append(
+                    replace(run, label=entry_label(spec.adapter, platform, spec.options, spec.replicate, spec.environment))
+                )
             plan = replace(stored, runs=tuple(runs))
             problems = [
                 problem
@@ -134,6 +137,7 @@ class _Environment(msgspec.Struct):
     workload: _Code | None = None
     machine_before: _MachineBefore | None = None
     memory_total_bytes: _Number = None
+    distributions: dict[str, str] | None = None
 
 
 def eligible(bundle: Bundle) -> list[PlannedRun]:
@@ -216,7 +220,7 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
     """
     entries = {run.label for run in runs}
     warm = [run for run in bundle.plan.runs if run.spec.warm_up and run.skip_reason is None and run.label in entries]
-    served = [replace(run, spec=served_here(run.spec)) for run in (*warm, *runs)]
+    served = [replace(run, spec=_locked(served_here(run.spec), bundle)) for run in (*warm, *runs)]
     if seed is not None:
         other = [replace(run.spec, seed=seed) for run in served]
         served = [replace(run, spec=spec, run_id=spec.run_id) for run, spec in zip(served, other, strict=True)]
@@ -231,3 +235,14 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
         power=obeyed_power(bundle.plan.power)[0],
         accounting=bundle.plan.accounting,
     )
+
+
+def _locked(spec: RunSpec, bundle: Bundle) -> RunSpec:
+    """Return a specification of which an environment of its own, if any, is made with the versions that the bundle's runs had."""
+    if spec.environment is None:
+        return spec
+    entry = spec.adapter, spec.environment
+    alike = [record for record in bundle.records.values() if (of := record.run_spec()) and (of.adapter, of.environment) == entry]
+    versions = next((record.environment.get("distributions") or {} for record in alike), {})
+    locked = [f"{name}=={version}" for name, version in sorted(versions.items()) if name != OWN]
+    return run_spec_from_json({**spec.to_json(), "locked": locked})

@@ -21,6 +21,7 @@ from tuneoff.base.files import open_regular, regular
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import interrupting
 from tuneoff.base.layout import END, EVENTS, EXPORT, LATER, PLAN, RECORD, RUNS
+from tuneoff.base.packages import canonical
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan
@@ -351,7 +352,15 @@ def lock_of(records: Sequence[RunRecord], installed: Mapping[str, str] | None = 
 
     `recorded`: package -> versions, as the runs' own records have them. `installed`: every package of the environment in
     which the bundle is made, if that one still has the recorded versions; else None, and `reason` says what differs.
+    `environments`: of those that adapters have of their own Python and all packages, by what they are called.
     """
+    environments = {}
+    for record in records:
+        spec = record.run_spec()
+        if spec.environment is not None:
+            facts = {name: record.environment.get(name) for name in ("python", "distributions")}
+            environments[f"{spec.adapter}{spec.environment.text}"] = facts
+    records = [record for record in records if record.run_spec().environment is None]
     packages: dict[str, set[str]] = {}
     pythons: set[str] = set()
     for record in records:
@@ -368,12 +377,14 @@ def lock_of(records: Sequence[RunRecord], installed: Mapping[str, str] | None = 
         "recorded": recorded,
         "installed": None if reason else dict(sorted(here.items())),
         "reason": reason,
+        **({"environments": environments} if environments else {}),
     }
 
 
 def lock_text(lock: Mapping[str, Any]) -> str:
     """Return the lock as a requirements file."""
-    lines = [f"# Python {', '.join(lock['python']) or 'unknown'}", "# as the runs recorded it:"]
+    lines = [f"# of {name}, in an environment of its own: see lock.json" for name in lock.get("environments", ())]
+    lines += [f"# Python {', '.join(lock['python']) or 'unknown'}", "# as the runs recorded it:"]
     for name, versions in lock["recorded"].items():
         line = f"{name}=={versions[0]}"
         if name == OWN:
@@ -400,11 +411,6 @@ def installed_packages() -> Mapping[str, str]:
         if name:  # a broken installation has none
             versions.setdefault(canonical(name), metadata["Version"])  # the first on the path is the one that is imported
     return versions
-
-
-def canonical(name: str) -> str:
-    """Return a distribution's name as indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _difference(recorded: Mapping[str, list[str]], here: Mapping[str, str]) -> str | None:

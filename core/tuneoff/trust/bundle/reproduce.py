@@ -83,6 +83,14 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
     here = capture(frameworks)
     packages = dict.fromkeys(name for environment in recorded for name in environment.get("versions") or ())
     here["versions"] = {name: here["versions"].get(name) or installed_version(name) for name in packages}
+    anew = {
+        "python": here["python"],
+        "versions": here["versions"],
+    }  # of an environment that is made with the bundle's versions
+    recorded = [
+        environment if run.spec.environment is None else {**environment, **anew}
+        for run, environment in zip(runs, recorded, strict=True)
+    ]
 
     # Which tuneoff made and reads the bundle, and whether its numbers follow from its raw files. Another tuneoff may define a
     # metric otherwise, so its recomputation proves nothing; a broken seal does in any case.

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from tuneoff.base.capabilities import Capabilities
 from tuneoff.base.findings import Check, Finding, judged
 from tuneoff.base.layout import EVENTS
-from tuneoff.experiment.spec import ExperimentSpec
+from tuneoff.experiment.names import entry_label
+from tuneoff.experiment.spec import EnvironmentSpec, ExperimentSpec
 from tuneoff.measure.use import SHARE
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Process, TrialEnded
@@ -39,10 +40,12 @@ class Subject:
     platform: str
     capabilities: Capabilities
     options: Mapping[str, Any] = field(default_factory=dict)
+    environment: EnvironmentSpec | None = None
 
     @property
     def label(self) -> str:
-        return f"{self.name}@{self.platform}" if self.platform != self.capabilities.platforms[0] else self.name
+        platform = self.platform if self.platform != self.capabilities.platforms[0] else None
+        return entry_label(self.name, platform, {}, 0, self.environment)
 
 
 @dataclass(frozen=True, kw_only=True)

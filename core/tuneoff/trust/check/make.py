@@ -21,15 +21,19 @@ from tuneoff.base.capabilities import framework_status
 from tuneoff.base.findings import Finding, Report, failed, not_tested, out_of_reach
 from tuneoff.base.interrupting import as_ended, asked_to_end
 from tuneoff.base.output import one_line
-from tuneoff.base.packages import installed_version
+from tuneoff.base.packages import canonical, installed_version
+from tuneoff.base.reading import Refused, read
 from tuneoff.base.targets import load_target
 from tuneoff.errors import ExperimentError, MissingPackageError, TuneoffError, UnsupportedError
+from tuneoff.experiment.schema import AdapterPart
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.experiment.variants import named
 from tuneoff.measure.stored import read_run
 from tuneoff.measure.use import LARGEST_SHARE
 from tuneoff.record.endings import Ruling
 from tuneoff.record.run_record import RunRecord
+from tuneoff.run.environments import BuiltEnvironment, built_for, ready
 from tuneoff.run.finish import finish
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.check.checks import CHECKS
@@ -55,22 +59,35 @@ SHOWN = ("framework", "runs", "seconds")  # values of a report, on a page
 def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any] | None = None) -> Subject:
     """Return the adapter of that name, or at "module:Class", on a platform: given, or as NAME@PLATFORM, else its first one.
 
+    As NAME==VERSION it has an environment of its own.
+
     Raises:
-        ExperimentError: two different platforms are given.
+        ExperimentError: two different platforms are given, or a version is none.
         UnknownNameError, PluginError: see `registry.adapter_class`.
         MissingPackageError: its framework is missing, or of another version.
         UnsupportedError: it does not offer the platform, or cannot serve a plain random search there.
     """
-    name, _, written = name.partition("@")
+    try:
+        part: AdapterPart = read(AdapterPart, named(name))
+    except Refused as error:
+        raise ExperimentError(f"{name}: {error}") from error
+    name, written = part.name, part.platform
     if platform and written and platform != written:
         raise ExperimentError(f"one platform must be named, but got {name}@{written} and --platform {platform}; remove one")
     adapter = registry.adapter_class(name)
     platform = platform or written or adapter.platforms()[0]
     capabilities = adapter.capabilities_on(platform)
     target = f"{adapter.__module__}:{adapter.__qualname__}"
-    subject = Subject(name=name, target=target, platform=platform, capabilities=capabilities, options=dict(options or {}))
+    subject = Subject(
+        name=name,
+        target=target,
+        platform=platform,
+        capabilities=capabilities,
+        options=dict(options or {}),
+        environment=part.environment,
+    )
     status = framework_status(name, capabilities)
-    if status.state != "ready":
+    if status.state != "ready" and part.environment is None:
         raise MissingPackageError(status.text)
     reason = SkipCheck().reason(run_spec(subject, CheckRun("plain", random_search(8))), adapter)
     if reason is not None:
@@ -91,6 +108,7 @@ def run_spec(subject: Subject, run: CheckRun, notes: Path | None = None) -> RunS
         platform=subject.platform,
         seed=run.seed,
         options=dict(subject.options),
+        environment=subject.environment,
         reports=run.reports or subject.capabilities.reports_with(experiment.pruner.name),
     )
 
@@ -261,12 +279,26 @@ def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: A
 
 
 def check_adapter(
-    subject: Subject, checks: Sequence[AdapterCheck], keep: Path | None = None, tell: Callable[[str], None] = lambda text: None
+    subject: Subject,
+    checks: Sequence[AdapterCheck],
+    keep: Path | None = None,
+    tell: Tell = lambda text: None,
+    *,
+    offline: bool = False,
 ) -> Report:
     """Make the runs that these checks read, and return what they say; what fails at a time limit is tried again, once.
 
-    `keep`: an empty folder for the runs, else they are removed.
+    `keep`: an empty folder for the runs, else they are removed. `offline`: no environment is made for them.
     """
+    planned = [run for run in planned_runs(subject.capabilities).values() if run.absence(subject.capabilities) is None]
+    specs = [run_spec(subject, run) for run in planned]
+    with ready(specs, tell, offline=offline):
+        return _checked(subject, checks, keep, tell, built_for(specs[0]))
+
+
+def _checked(
+    subject: Subject, checks: Sequence[AdapterCheck], keep: Path | None, tell: Tell, built: BuiltEnvironment | None
+) -> Report:
     started = time.monotonic()
     with (
         watching() as announce,
@@ -280,9 +312,10 @@ def check_adapter(
 
         findings = tried_again(checks, evidence, again)
     seconds, runs, package = time.monotonic() - started, len(evidence.runs), subject.capabilities.package
-    framework = (
-        f"{subject.capabilities.framework} {installed_version(package) or 'of unknown version'}" if package else "no framework"
-    )
+    framework = "no framework"
+    if package:
+        version = installed_version(package) if built is None else built.packages.get(canonical(package))
+        framework = f"{subject.capabilities.framework} {version or 'of unknown version'}"
     return Report(
         label=subject.label,
         findings=findings,

@@ -16,11 +16,13 @@ from tuneoff import registry
 from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import interrupting
+from tuneoff.base.json_values import plain
 from tuneoff.base.layout import EVENTS, RUNS
 from tuneoff.base.process_limits import fresh_environment
 from tuneoff.base.processes import MARK, in_session, with_mark
 from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING
+from tuneoff.experiment.environments import interpreter
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import PowerSettings
@@ -91,7 +93,8 @@ def targets(plan: Plan, draws: int) -> list[SpaceTarget]:
     by_key: dict[str, SpaceTarget] = {}
     for run in plan.counted:
         spec = run.spec
-        key = canonical_json([spec.adapter, spec.platform, dict(spec.options), _text(spec.experiment.search_space)])
+        entry = [spec.adapter, spec.platform, dict(spec.options), plain(spec.environment)]
+        key = canonical_json([entry, _text(spec.experiment.search_space)])
         if key not in by_key:
             values = spec.experiment.variant if several else {}
             of_space = {name: value for name, value in values.items() if name.partition(".")[0] == "search_space"}
@@ -171,6 +174,7 @@ def draw_in_process(
                 request,
                 seconds,
                 environment,
+                python=interpreter(spec),
                 is_stopped=is_stopped,
                 remains=lambda pid: {*with_mark(MARK, execution.execution_id), *in_session(pid)},
             )
