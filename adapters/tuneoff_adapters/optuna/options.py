@@ -12,9 +12,10 @@ from tuneoff.base.commands import install_command
 from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.strategies import LISTED
+from tuneoff.experiment.strategies import LISTED, framework_version
 from tuneoff.experiment.translation import ListTranslation, translation_of
 from tuneoff.run.pool_adapter import platform_of
+from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def storage_extras(storage: Storage) -> str:
 
 def _release_refusal(spec: RunSpec, storage: Storage) -> str | None:
     """Return that the release of Optuna that a run has lacks its storage, or None."""
-    version = spec.environment.version if spec.environment is not None else installed_version("optuna")
+    version = framework_version(spec, CAPABILITIES)
     if storage.kind != "grpc" or version is None or release(version) >= release(GRPC_RELEASE):
         return None
     return f"Optuna's gRPC proxy came with Optuna {GRPC_RELEASE}, but this is {version}; use a later one, e.g. optuna==5.0.0"

@@ -36,6 +36,10 @@ class SyneTuneAdapter(Adapter):
         return offers.refusal(spec)
 
     @classmethod
+    def requirements(cls, spec: RunSpec) -> tuple[str, ...]:
+        return offers.requirements(spec)
+
+    @classmethod
     def strategies(cls, spec: RunSpec) -> dict[str, str]:
         settings = f"sleep_time={offers.poll_seconds(spec):g}, save_tuner=False, asynchronous_scheduling=True, no callbacks"
         return {**offers.implementations(spec), "tuner": f"syne_tune.Tuner({settings})"}

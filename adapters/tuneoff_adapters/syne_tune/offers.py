@@ -135,12 +135,17 @@ CAPABILITIES = Capabilities(
 )
 
 
+def requirements(spec: RunSpec) -> tuple[str, ...]:
+    """Return what the run's release of Syne Tune needs and does not ask for."""
+    return _IMPORTED_BY_0_14 if release(framework_version(spec, CAPABILITIES) or "")[:2] == (0, 14) else ()
+
+
 def refusal(spec: RunSpec) -> str | None:
     """Return why a combination or an option cannot be served, or None."""
     sampler, pruner = spec.experiment.sampler, spec.experiment.pruner
     version = framework_version(spec, CAPABILITIES) or ""
     is_0_14 = release(version)[:2] == (0, 14)
-    if is_0_14 and (missing := missing_modules(_IMPORTED_BY_0_14)):
+    if is_0_14 and spec.environment is None and (missing := missing_modules(_IMPORTED_BY_0_14)):
         return f"Syne Tune {version} imports {', '.join(missing)} for any scheduler; run: {install_command(*_IMPORTED_BY_0_14)}"
     if pruner.name == "median" and sampler.name not in DRAWN_AT_RANDOM:
         return (

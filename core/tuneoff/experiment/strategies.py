@@ -91,20 +91,15 @@ def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
 
 def framework_version(spec: RunSpec, capabilities: Capabilities) -> str | None:
     """Return the framework's version that a run has, or None where nobody knows it; imports nothing."""
-    return installed_version(capabilities.package)
+    return installed_version(capabilities.package) if spec.environment is None else spec.environment.version
 
 
 def release_refusal(what: str, least: str, spec: RunSpec, capabilities: Capabilities) -> str | None:
     """Return in one line that `what` needs a later release of the framework than the run's, or None; `least` "": any will do."""
-<<<<<<< HEAD
     version = framework_version(spec, capabilities) if least else None
-=======
-    own = spec.environment
-    version = (installed_version(capabilities.package) if own is None else own.version) if least else None
->>>>>>> b2f03996 (Adapters named NAME==VERSION run in environments of their own, made before anything is measured)
     if version is None or release(version) >= release(least):
         return None
-    if own is not None:
+    if spec.environment is not None:
         return f"{what} needs {capabilities.framework} {least} or later, but {version} is asked for; use {spec.adapter}=={least}"
     command = install_command(f"{capabilities.package}>={least}")
     return f"{what} needs {capabilities.framework} {least} or later, but {version} is installed; run: {command}"
