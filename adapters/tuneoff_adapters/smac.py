@@ -18,7 +18,7 @@ class SmacAdapter(AskTellAdapter):
         below_version="3",
         install="tuneoff[smac]",
         samplers={
-            "random": Offer(implementation="smac.RandomFacade", repeats=False, least_width=1e-9, note="the first one too"),
+            "random": Offer(implementation="smac.RandomFacade", least_width=1e-9, note="drawn by ConfigSpace, the first one too"),
             "gp": Offer(implementation="smac.BlackBoxFacade", repeats=False, least_width=1e-9),
             "default": Offer(implementation="smac.HyperparameterOptimizationFacade", repeats=False, least_width=1e-9),
         },
@@ -34,12 +34,12 @@ class SmacAdapter(AskTellAdapter):
         self._space = ConfigSpace.ConfigurationSpace(space=parameters)
         trials, folder = self.experiment.budget.trials, self.context.work_dir
         scenario = smac.Scenario(self._space, "smac", folder, deterministic=True, n_trials=trials, seed=self.seed)
-        design = smac.initial_design.DefaultInitialDesign(scenario, 0) if self.implementation is smac.RandomFacade else None
-        self._smac = self.implementation(scenario, logging_level=False, initial_design=design)
+        self._smac = self.implementation(scenario, logging_level=False)
 
     def ask(self) -> tuple[int, Mapping[str, Any]]:
-        configuration = self._smac.ask().config
-        return configuration.config_id, dict(configuration)
+        if self.experiment.sampler.name == "random":
+            return self.enqueue(self._space.sample_configuration())
+        return (trial := self._smac.ask()).config.config_id, dict(trial.config)
 
     def tell(self, handle: int, result: TrialResult) -> None:
         history, status = self._smac.runhistory, self._runs.StatusType
@@ -49,9 +49,9 @@ class SmacAdapter(AskTellAdapter):
             self._smac.tell(*history.get_running_trials(history.get_config(handle)), end)
 
     def enqueue(self, values: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
-        trial = self._runs.TrialInfo(self._configuration(self._space, values), seed=0)
-        self._smac.runhistory.add_running_trial(trial)
-        return trial.config.config_id, values
+        configuration = self._configuration(self._space, values)
+        self._smac.runhistory.add_running_trial(self._runs.TrialInfo(configuration, seed=0))
+        return configuration.config_id, dict(configuration)
 
 
 def _parameter(space: Any, name: str, kind: Native) -> Any:
