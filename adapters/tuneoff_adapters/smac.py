@@ -9,7 +9,7 @@ from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, 
 
 
 class SmacAdapter(AskTellAdapter):
-    """SMAC's facades; a trial's handle is the number of its configuration in the run history."""
+    """SMAC's facades; a trial's handle is the number of its configuration in the run history, and its seed."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         framework="SMAC3",
@@ -36,22 +36,22 @@ class SmacAdapter(AskTellAdapter):
         scenario = smac.Scenario(self._space, "smac", folder, deterministic=True, n_trials=trials, seed=self.seed)
         self._smac = self.implementation(scenario, logging_level=False)
 
-    def ask(self) -> tuple[int, Mapping[str, Any]]:
+    def ask(self) -> tuple[tuple[int, int], Mapping[str, Any]]:
         if self.experiment.sampler.name == "random":
             return self.enqueue(self._space.sample_configuration())
-        return (trial := self._smac.ask()).config.config_id, dict(trial.config)
+        return ((trial := self._smac.ask()).config.config_id, trial.seed), dict(trial.config)
 
-    def tell(self, handle: int, result: TrialResult) -> None:
+    def tell(self, handle: tuple[int, int], result: TrialResult) -> None:
         history, status = self._smac.runhistory, self._runs.StatusType
         told = [value.cost for value in history.values() if value.status is not status.RUNNING]
         if costs := told if result.loss is None else [result.loss]:  # else it stays a running one, and is not proposed again
             end = self._runs.TrialValue(max(costs), status=status["SUCCESS" if result.state == "completed" else "CRASHED"])
-            self._smac.tell(*history.get_running_trials(history.get_config(handle)), end)
+            self._smac.tell(self._runs.TrialInfo(history.get_config(handle[0]), seed=handle[1]), end)
 
-    def enqueue(self, values: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
-        configuration = self._configuration(self._space, values)
-        self._smac.runhistory.add_running_trial(self._runs.TrialInfo(configuration, seed=0))
-        return configuration.config_id, dict(configuration)
+    def enqueue(self, values: Mapping[str, Any]) -> tuple[tuple[int, int], Mapping[str, Any]]:
+        trial = self._runs.TrialInfo(self._configuration(self._space, values), seed=self._smac.runhistory.submitted)
+        self._smac.runhistory.add_running_trial(trial)
+        return (trial.config.config_id, trial.seed), dict(trial.config)
 
 
 def _parameter(space: Any, name: str, kind: Native) -> Any:

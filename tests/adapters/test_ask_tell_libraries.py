@@ -72,15 +72,14 @@ def searched(
 
     Those with the numbers `failed` fail, and each fifth one is pruned.
     """
-    waiting: list[tuple[str, Mapping[str, Any]]] = []
+    waiting: list[tuple[int, str, Mapping[str, Any]]] = []
     configurations: list[Mapping[str, Any]] = []
     for trial in itertools.chain(adapter.propose(), [None, None]):
         if trial is not None:
+            waiting.append((len(configurations), *trial))
             configurations.append(trial[1])
-            waiting.append(trial)
         if len(waiting) == 2 or (trial is None and waiting):
-            trial_id, configuration = waiting.pop()
-            number = configurations.index(configuration)
+            number, trial_id, configuration = waiting.pop()
             state = "failed" if number in failed else "pruned" if number % 5 == 4 else "completed"
             value = None if state == "failed" else sign * loss(configuration)
             adapter.ended(Task(trial_id, configuration, 1), TrialOutcome(state=state, value=value))  # type: ignore[arg-type]
@@ -137,6 +136,15 @@ def test_a_search_that_repeats_nothing_needs_as_many_configurations(library: typ
     else:
         assert refusal is not None
         assert "proposes no configuration twice, but the search space has 8, fewer than the 9 trials" in refusal
+
+
+def test_what_is_drawn_twice_is_two_trials(library: type[AskTellAdapter], tmp_path: Path) -> None:
+    space = SearchSpace({"x": stepped(0, 1, 1, integer=True), "kind": Categorical(choices=("a", "b"))})
+    adapter = started(library, tmp_path, sampler="random", space=space, trials=9)
+    assert len(searched(adapter, lambda configuration: 1.0 - configuration["x"])) == 9
+    best = adapter.collect_results()
+    assert best is not None
+    assert best.value == 1.0 - best.configuration["x"] == 0.0
 
 
 def test_every_offer_names_what_is_there(library: type[AskTellAdapter], tmp_path: Path) -> None:
