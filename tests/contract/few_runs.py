@@ -105,7 +105,7 @@ class FewRuns(AdapterContract):
             told = Counter(event.trial for event in made.of(Reported))
             assert told == Counter({trial.trial: each for trial in made.record.trials if each}), name
 
-    @pytest.mark.parametrize("check", chosen(CHECKS, ["trials.once"]), ids=["random"])  # so that its run is made
+    @pytest.mark.parametrize("check", chosen(CHECKS, ["steps.order"]), ids=["random"])  # so that its run is made
     def test_what_comes_before_its_cause_is_found(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
         made = evidence.runs[ONE_OF_MANY]
         assert list(made.breaches) == []
