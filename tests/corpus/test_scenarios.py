@@ -22,8 +22,8 @@ from tuneoff.judge.controls.controls_output import headlines
 from tuneoff.judge.controls.controls_output import lines as control_lines
 from tuneoff.judge.controls.controls_output import to_json as controls_to_json
 from tuneoff.judge.groups import in_plan_order
-from tuneoff.tell.page.render import render as html
 from tuneoff.tell.page.report import page
+from tuneoff.tell.page.report import render as html
 from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 from tuneoff.tell.report.tables import ending, render, report_lines
 

@@ -16,8 +16,7 @@ from tell.page.browsing import CONTRAST, CUT, FOCUSED, LOW_CONTRAST, OVERFLOW, U
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choose import choose
 from tuneoff.tell.page import report as page_report
-from tuneoff.tell.page.render import render
-from tuneoff.tell.page.report import write_report
+from tuneoff.tell.page.report import render, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page

@@ -11,7 +11,8 @@ from builders.page_folders import ENVIRONMENT, folder, specs
 from tell.page.documents import Document, faults
 from tell.page.test_page import made_page
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.tell.page.texts import path_link, visible
+from tuneoff.tell.page.report import visible
+from tuneoff.tell.page.texts import path_link
 
 EVIL = "</td></table><script>alert('x')</script><img src=x onerror=alert(1)>\x1b[31m\x00\u202e{{ 7*7 }}"
 SHOWN = "</td></table><script>alert('x')</script><img src=x onerror=alert(1)>\\x1b[31m\\x00\\u202e{{ 7*7 }}"

@@ -92,15 +92,15 @@ def _row(
 ) -> EnvironmentRow:
     sides = [{value for environment in side if (value := read(environment)) is not None} for side in (a, b)]
     if all(sides) and read is _instruction_sets:  # where they differ, what is in one side alone
-        known, other = sides
-        if known == other and len(known) == 1:
-            same = f"the same {len(next(iter(known)))}"
+        first, second = sides
+        if first == second and len(first) == 1:
+            same = f"the same {len(next(iter(first)))}"
             return environment_row(name, level, same, same)
         more = [
             " ".join(sorted(frozenset.union(*side) - frozenset.intersection(*rest)))
-            for side, rest in ((known, other), (other, known))
+            for side, rest in ((first, second), (second, first))
         ]
-        return environment_row(name, level, *(f"also {names or 'nothing more'}" for names in more), is_wrong=known != other)
+        return environment_row(name, level, *(f"also {names or 'nothing more'}" for names in more), is_wrong=first != second)
     texts = [[f"{len(value)} known" if isinstance(value, frozenset) else value for value in side] for side in sides]
     return environment_row(name, level, *(" / ".join(sorted(side)) or UNKNOWN for side in texts))
 

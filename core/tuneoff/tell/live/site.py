@@ -46,8 +46,7 @@ def rendered(folder: Path) -> str:
     from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.choice.choose import choose
     from tuneoff.judge.results import read_results
-    from tuneoff.tell.page.render import render
-    from tuneoff.tell.page.report import page
+    from tuneoff.tell.page.report import page, render
 
     try:
         return render(page(choose(answers(read_results(folder))), folder), live=LIVE)
@@ -92,7 +91,7 @@ class Site:
             return text_answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"a fault of tuneoff itself: {type(error).__name__}: {error}")
 
     def _answer(self, path: str) -> Answer:
-        from tuneoff.tell.page.render import live_section
+        from tuneoff.tell.page.report import live_section
 
         state, version, records = self._look()
         if path == "/":

@@ -1,43 +1,59 @@
-"""`tuneoff report`: read a results folder once, answer, choose, gather what the templates read, and write one page."""
+"""`tuneoff report`: read a results folder once, answer, choose, gather what the templates read, and write one page.
+
+In HTML everything that comes from outside is escaped, and nothing is loaded.
+"""
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.commands import command
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from tuneoff.base.commands import command, split_command
 from tuneoff.base.files import make_folder
+from tuneoff.base.format import MISSING, counted, duration_text, figure, number, score
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.layout import RECORD, REPORT
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.metric_catalogue import metric
-from tuneoff.experiment.names import variant_text
-from tuneoff.judge.answers.answer import Answers, Question
+from tuneoff.experiment.names import strategy_text, variant_text
+from tuneoff.judge.answers.across import compared_by
+from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks, Question
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
-from tuneoff.judge.answers.phrases import display_unit
+from tuneoff.judge.answers.phrases import display_unit, scope_text
 from tuneoff.judge.choice.choice import ENERGY, Choice, Setting
 from tuneoff.judge.choice.choose import choose, time_question
 from tuneoff.judge.results import Results, read_results
+from tuneoff.judge.stats.location import Interval
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_bytes
-from tuneoff.tell.page import texts
+from tuneoff.tell.page import frameworks, runs, texts
 from tuneoff.tell.page.frameworks import framework_tables
-from tuneoff.tell.page.render import render
 from tuneoff.tell.page.runs import STATUSES, Facts, environment_facts, fault_tables
-from tuneoff.tell.page.texts import confidence, path_link
+from tuneoff.tell.page.texts import confidence, path_link, sentence, size_cell
+from tuneoff.tell.plots import drawing, job_parts, shares
 from tuneoff.tell.plots.anytime import Panel, panels
 from tuneoff.tell.plots.drawing import Scale, scale, styles
 from tuneoff.tell.report.notes import Circumstances, circumstances
-from tuneoff.tell.report.tables import facts
+from tuneoff.tell.report.tables import FigureCell, facts, figure_cell
 
 MOST_RUNS = 4000  # in the table of runs; beyond, the page would be too large
 APART = frozenset(("comparisons", "power", "carbon", "prices", "questions", "anchors"))  # shown otherwise, or too long
 KEPT = 160  # characters of a value
 PAGE = "report.html"
+LEAST_P = 0.001  # that is shown
+STYLE, SCRIPT, LIVE_SCRIPT = "report.css", "report.js", "live.js"
+ALLOWED = frozenset("\u00a0\u202f")  # blanks at which no line breaks: not printable, and harmless
 
 
 def write_report(results_folder: Path, output: Path | None = None, choice: Choice | None = None) -> Path:
@@ -72,7 +88,7 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
     if main is not None and any(len(column.group.runs) >= FEWEST_SEEDS for _, column in columns):
         names = {row.label: row.name for row, _ in columns}
         drawn, left_out = panels(curves(results), names, [scope.text for scope in main.scopes])
-    runs = {run.run_id: (group, run) for group in answers.groups for run in group.runs}
+    by_id = {run.run_id: (group, run) for group in answers.groups for run in group.runs}
     return {
         "name": choice.name,
         "results": results,
@@ -87,7 +103,7 @@ def page(choice: Choice, folder: Path) -> dict[str, Any]:
         "links": Links(results, folder),
         "findings": command("explain", "docs/findings.md"),
         "facts": facts(choice),
-        "runs": [runs[run.run_id] for run in results.planned if run.run_id in runs],
+        "runs": [by_id[run.run_id] for run in results.planned if run.run_id in by_id],
         "status_counts": [(name, answers.statuses[name]) for name in STATUSES if answers.statuses.get(name)],
         "across_notes": list(dict.fromkeys(line for across in answers.across for line in across.texts)),
         "unjudged": texts.unjudged(answers),
@@ -171,3 +187,123 @@ class Links:
     def file(self, record: RunRecord) -> str:
         """Return the link to a record's file."""
         return path_link(self._results.folder / self._results.run_folder(record) / RECORD, self._folder)
+
+
+def visible(value: object) -> str:
+    """Return a text with what a reader could not see, or what would turn its direction, as escapes: `\\x1b`, `\\u202e`.
+
+    What is markup already is our own.
+    """
+    if isinstance(value, Markup):
+        return value
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character in ALLOWED else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def mean_difference(pair: OverTasks, across: AcrossTasks) -> FigureCell:
+    """Return the mean of one against other, none where runs failed; its bounds are those of the family."""
+    return size_cell(pair.mean if not any(pair.failures) else None, compared_by(across))
+
+
+def interval_cell(interval: Interval | None) -> FigureCell:
+    """Return an estimate and, below it, its bounds."""
+    if interval is None:
+        return FigureCell(MISSING)
+    return FigureCell(figure(interval.estimate), f"{figure(interval.low)} to {figure(interval.high)}")
+
+
+def p_text(pair: OverTasks) -> str:
+    """Return the p of a pair; it is never 0."""
+    if pair.p is None:
+        return MISSING
+    return f"<{LEAST_P}" if pair.p < LEAST_P else f"{pair.p:.3f}"
+
+
+def with_command(text: str) -> Markup:
+    """Return a text; a command that it ends with (`...: tuneoff compare ...`) is code that breaks at blanks alone."""
+    before, command = split_command(text)
+    spans = Markup(" ").join(Markup('<span class="word">{}</span>').format(visible(word)) for word in command.split(" "))
+    return escape(visible(before)) + (
+        Markup(" <code>{}</code>" if before else "<code>{}</code>").format(spans) if command else ""
+    )
+
+
+_FILTERS = (  # `{{ verdict | pair_cell }}`
+    *(mean_difference, interval_cell, p_text),
+    *(frameworks.added_cell, frameworks.added_range, frameworks.report_cell, frameworks.job_cell, frameworks.job_range),
+    *(frameworks.failed, frameworks.ratio_cell, frameworks.ratio_cells, frameworks.signs_used),
+    *(frameworks.run_cells, figure_cell, drawing.strip, job_parts.bars, shares.drawn),
+    *(runs.run_cell, runs.run_flags, strategy_text, variant_text),
+    *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell),
+    *(
+        texts.robustness,
+        texts.seeds_to_decide,
+        with_command,
+        counted,
+        duration_text,
+        number,
+        score,
+        display_unit,
+        scope_text,
+        sentence,
+    ),
+)
+
+
+def render(page: Mapping[str, Any], *, live: str = "", template: str = "report.html") -> str:
+    """Return the HTML of what `page` gives. `live`: the markup that stands above it; then the page follows that."""
+    script = resource(SCRIPT) + (resource(LIVE_SCRIPT) if live else "")
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            page,
+            live=Markup(live),  # our own, so nothing to escape
+            style=Markup(style()),  # our own, so nothing to escape
+            script=Markup(script),  # our own, so nothing to escape
+            script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",  # for the page's policy
+        )
+    )
+
+
+def live_section(state: Mapping[str, Any], version: str) -> str:
+    """Return the HTML of a live state, as `sentences.to_json` gives it. `version`: differs once the report below it does."""
+    return environment().get_template("live.html").render(state=state, version=version)
+
+
+@functools.cache
+def environment() -> Environment:
+    """Return the templates with their filters, compiled once; all that they write is escaped."""
+    templates = Environment(
+        loader=PackageLoader("tuneoff.tell.page"),
+        autoescape=True,
+        finalize=visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(
+        {function.__name__: function for function in _FILTERS}, status_symbol=lambda name: runs.STATUSES.get(name, "!")
+    )
+    return templates
+
+
+def style() -> str:
+    """Return the page's style sheet, with the colours that the plots are drawn in."""
+    light, dark = drawing.css("light"), drawing.css("dark")
+    colours = (
+        f":root{{{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n"
+        f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n"
+    )
+    return colours + resource(STYLE)
+
+
+def resource(name: str) -> str:
+    """Return a file of the templates' folder."""
+    return (files("tuneoff.tell.page") / "templates" / name).read_text(encoding="utf-8")

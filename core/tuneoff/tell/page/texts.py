@@ -8,8 +8,6 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
-from markupsafe import Markup
-
 from tuneoff.base.format import ESTIMATED, MISSING, counted
 from tuneoff.judge.answers.answer import Answers, Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import difference_text, floor_text, seen_text
@@ -28,23 +26,6 @@ CLASSES = {  # of CSS, by outcome; words stand beside the signs: never colour al
 MARKS = {outcome: (sign, CLASSES[outcome]) for outcome, (sign, _) in SIGNS.items()}  # symbol and CSS class
 NOISE = ("≡", "noise", "the same again")  # of an A/A pair
 BETTER = {"min": "lower is better", "max": "higher is better"}
-ALLOWED = frozenset("\u00a0\u202f")  # blanks at which no line breaks: not printable, and harmless
-
-
-def visible(value: object) -> str:
-    """Return a text with what a reader could not see, or what would turn its direction, as escapes: `\\x1b`, `\\u202e`.
-
-    What is markup already is our own.
-    """
-    if isinstance(value, Markup):
-        return value
-    text = str(value)
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() or character in ALLOWED else character.encode("unicode_escape").decode()
-        for character in text
-    )
 
 
 def path_link(target: Path, folder: Path) -> str:
