@@ -342,20 +342,7 @@ def _surrounding(
             remarks += [
                 f"{label} was not measured at {scope.text}." for label in labels for scope in scopes if label not in scope.labels
             ]
-            for first, second in combinations(scopes, 2):  # where the order of a pair changes from one scope to another
-                for label, other in combinations([label for label in first.labels if label in second.labels], 2):
-                    of_pair = [
-                        each for each in answers.verdicts if not each.is_noise and {each.one, each.other} == {label, other}
-                    ]
-                    outcomes = [
-                        {verdict.question.name: verdict.outcome_for(label) for verdict in of_pair if verdict.scope == at.scope}
-                        for at in (first, second)
-                    ]
-                    for question, outcome in outcomes[0].items():
-                        if {outcome, outcomes[1].get(question)} == {Outcome.BETTER, Outcome.WORSE}:
-                            at, elsewhere = (first, second) if outcome is Outcome.BETTER else (second, first)
-                            better = f"{label} is better than {other} in {question} at {at.text}"
-                            remarks.append(f"The order differs: {better}, and worse at {elsewhere.text}.")
+            remarks += _turned(answers, scopes)
             scopes = (
                 [replace(scope, groups=tuple(group for group in scope.groups if group.label in everywhere)) for scope in scopes]
                 if everywhere
@@ -363,6 +350,22 @@ def _surrounding(
             )
         used += scopes
     return used, is_exact, outside, remarks
+
+
+def _turned(answers: Answers, scopes: Sequence[MeasuredScope]) -> Iterator[str]:
+    """Yield where the order of a pair changes from one scope to another."""
+    for first, second in combinations(scopes, 2):
+        for label, other in combinations([label for label in first.labels if label in second.labels], 2):
+            of_pair = [each for each in answers.verdicts if not each.is_noise and {each.one, each.other} == {label, other}]
+            outcomes = [
+                {verdict.question.name: verdict.outcome_for(label) for verdict in of_pair if verdict.scope == at.scope}
+                for at in (first, second)
+            ]
+            for question, outcome in outcomes[0].items():
+                if {outcome, outcomes[1].get(question)} == {Outcome.BETTER, Outcome.WORSE}:
+                    at, elsewhere = (first, second) if outcome is Outcome.BETTER else (second, first)
+                    better = f"{label} is better than {other} in {question} at {at.text}"
+                    yield f"The order differs: {better}, and worse at {elsewhere.text}."
 
 
 def _restricted(answers: Answers, scopes: Sequence[MeasuredScope], request: Request) -> Answers:

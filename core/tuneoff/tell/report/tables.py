@@ -40,7 +40,9 @@ from tuneoff.judge.choice.choice import (
     BestConfiguration,
     Choice,
     LengthTable,
+    Point,
     Row,
+    ScalingCurve,
     Setting,
     failures,
 )
@@ -391,15 +393,15 @@ def report_lines(choice: Choice, width: int | None) -> Iterator[str]:
             for curve in setting.curves:
                 yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
                 for label, points in curve.lines.items():
-                    texts = []
-                    for point in points:
-                        extrapolated = " (extrapolated)" if point.is_extrapolated else ""
-                        amount = f"{x_text(curve, point)} {curve_amount(curve, point.value.estimate)}"
-                        if point.predicted is not None:
-                            amount += f", {curve_amount(curve, point.predicted)} predicted{extrapolated}"
-                        texts.append(amount)
-                    yield f"  {names[label]}: {'; '.join(texts)}"
+                    yield f"  {names[label]}: {'; '.join(_point_text(curve, point) for point in points)}"
         yield from _answer_lines(choice.answers, choice.warnings)
+
+
+def _point_text(curve: ScalingCurve, point: Point) -> str:
+    text = f"{x_text(curve, point)} {curve_amount(curve, point.value.estimate)}"
+    if point.predicted is None:
+        return text
+    return f"{text}, {curve_amount(curve, point.predicted)} predicted{' (extrapolated)' if point.is_extrapolated else ''}"
 
 
 def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Iterator[str]:
