@@ -176,8 +176,9 @@ def without_trials(planned: Mapping[str, CheckRun], ended: Mapping[str, Finished
             findings[name] = out_of_reach(text)
         elif (run := item.stored) is not None and not (planned[name].plant or any(trial.used_ticket for trial in run.trials)):
             findings[name] = not_tested(f"run {name} had no trial; it is {run.status}: {run.reason}")
-    if len(findings) == len(ended):
-        for name, item in ended.items():
+    sound = {name: item for name, item in ended.items() if planned[name].plant is None}
+    if all(name in findings for name in sound):
+        for name, item in sound.items():
             if isinstance(item, FinishedRun) and item.stored is not None and item.stored.charged == "framework":
                 findings[name] = failed(findings[name].text)
     return findings
