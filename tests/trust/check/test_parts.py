@@ -209,7 +209,8 @@ def test_runs_without_a_trial_are_a_failure_where_none_has_one_and_the_adapter_f
     end = {"status": "failed", "reason": "it broke", "charged": charged}
     ended = {
         name: made(name, [trial(0, 0.5)] if name in with_trials else [], record_fields=end, notes=[{}])
-        for name in ("one", "other")
+        for name in ("one", "other", "planted")
     }
-    runs = {name: CheckRun(name=name, experiment=experiments.random_search(8)) for name in ended}
+    plants = {"planted": "deploy"}  # what that run comes to tells nothing of the others
+    runs = {name: CheckRun(name=name, experiment=experiments.random_search(8), plant=plants.get(name)) for name in ended}
     assert {name: finding.verdict for name, finding in without_trials(runs, ended).items()} == verdicts
