@@ -47,7 +47,8 @@ class TrialTrainable(Trainable):  # type: ignore[misc]
         else:
             self._has_reported = True
             return {OBJECTIVE: metrics[context.metric], EPOCH: epoch}
-        outcome.raise_if_failed()
+        if outcome.state == "failed":
+            raise TrialFailedError(outcome.cause or "the trial failed")
         if not self._has_reported:
             raise TrialFailedError(outcome.cause or "the trial ended before its first report")
         if outcome.state == "cancelled":

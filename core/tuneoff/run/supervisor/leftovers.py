@@ -32,21 +32,17 @@ _MOST_LOOKS = 10  # at a name in /dev/shm that no process of the run uses: it is
 def clean_execution(folder: Path) -> list[str]:
     """Remove the temporary folders and control groups that an execution remembered; return what could not be removed.
 
-    What it has left outside this machine is among that: only its adapter's un-deploy can remove it.
+    What it has left outside this machine is among that: only its adapter's un-deploy can remove it. What came to a folder's name
+    later is not its.
     """
-    return [*left_outside(folder), *_removed(remembered(folder))]
-
-
-def _removed(entries: Iterable[tuple[str, str]]) -> list[str]:
-    """Remove what an execution remembered and return what is still there; what came to a folder's name later is not its."""
-    problems = []
-    for kind, value in entries:
+    problems = left_outside(folder)
+    for kind, value in remembered(folder):
         path = Path(value)
         if kind == "folder":
-            if (folder := PrivateFolder.open(path)) is not None:
-                with folder:
-                    folder.remove()
-                    problems += [f"{kind} {path}"] if folder.is_there else []
+            if (opened := PrivateFolder.open(path)) is not None:
+                with opened:
+                    opened.remove()
+                    problems += [f"{kind} {path}"] if opened.is_there else []
         elif kind == "cgroup":
             remove_cgroup(path)
             problems += [f"{kind} {path}"] if os.path.lexists(path) else []

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest, own_copy
 from tuneoff.base.tracebacks import described, log_traceback
-from tuneoff.errors import InfrastructureError, TrialFailedError
+from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.children import end_children, own_children
@@ -49,11 +49,6 @@ class TrialOutcome:
     value: float | None = None
     best_epoch: int | None = None
     cause: str | None = None
-
-    def raise_if_failed(self) -> None:
-        """Raise TrialFailedError, so that a framework records the failure too."""
-        if self.state == "failed":
-            raise TrialFailedError(self.cause or "the trial failed")
 
 
 def run_trial(

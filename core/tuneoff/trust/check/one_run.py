@@ -111,7 +111,7 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     folders.enter()
     guardian = Guardian(results)
     before = Footprint.now()
-    with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
+    with _load(len(os.sched_getaffinity(0)) if request["is_loaded"] else 0):
         ended = supervise(RunRequest(spec=run, results=results, listener=watcher, interrupt=interrupt))
     end_seconds = time.monotonic() - watcher.acted if watcher.acted is not None else None
     execution = ended.execution
@@ -137,7 +137,7 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _load(count: int) -> Iterator[None]:
-    """Keep so many processors busy with processes that are none of the run's."""
+    """Keep so many processors, those that this process may use, busy with processes that are none of the run's."""
     die = functools.partial(die_with_parent, parent=os.getpid())
     processes = [subprocess.Popen([sys.executable, "-c", BUSY], preexec_fn=die) for _ in range(count)]
     try:
