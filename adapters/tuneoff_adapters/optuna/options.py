@@ -12,7 +12,7 @@ from tuneoff.base.commands import install_command
 from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.strategies import LISTED, framework_version
+from tuneoff.experiment.strategies import LISTED, release_refusal
 from tuneoff.experiment.translation import ListTranslation, translation_of
 from tuneoff.run.pool_adapter import platform_of
 from tuneoff_adapters.optuna.offers import CAPABILITIES
@@ -28,7 +28,6 @@ SETTINGS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "s
 LOCKS = ("flock", "open", "symlink")
 WITH_HEARTBEAT = ("sqlite", "postgresql")  # of Optuna's storages, `RDBStorage` alone has one
 PROTOBUF = "5.28.1"  # the oldest that the code generated for Optuna's proxy accepts
-GRPC_RELEASE = "4.2"  # of Optuna, the first with a proxy
 _SETTING = rf"(?:{'|'.join(SETTINGS)})=[\w./-]+"
 _URL = re.compile(  # so narrow that SQLAlchemy, Redis and a reader find the same parts in it, and a password in none
     r"[a-z0-9+]+://(?:[\w.%+-]*(?::(?:\$\w+|\$\{\w+\}))?@)?"  # user:$NAME@
@@ -107,7 +106,8 @@ def storage_refusal(spec: RunSpec) -> str | None:
             )
         experiment = spec.experiment
         enqueues = experiment.sampler.name in LISTED or experiment.failures.retries > 0
-        refusal = _release_refusal(spec, storage) or (None if spec.environment is not None else _package_refusal(storage))
+        refusal = release_refusal("Optuna's gRPC proxy", "4.2" if storage.kind == "grpc" else "", spec, CAPABILITIES)
+        refusal = refusal or (None if spec.environment is not None else _package_refusal(storage))
         if refusal:
             return refusal
         if enqueues and storage.kind == "sqlite" and experiment.workers.count > 1:
@@ -134,14 +134,6 @@ def storage_extras(storage: Storage) -> str:
     """Return the extras of tuneoff that a storage needs; "" for one in a file."""
     extras = "grpc,postgresql" if storage.kind == "grpc" and storage.managed else storage.kind
     return extras if storage.kind in SERVERS else ""
-
-
-def _release_refusal(spec: RunSpec, storage: Storage) -> str | None:
-    """Return that the release of Optuna that a run has lacks its storage, or None."""
-    version = framework_version(spec, CAPABILITIES)
-    if storage.kind != "grpc" or version is None or release(version) >= release(GRPC_RELEASE):
-        return None
-    return f"Optuna's gRPC proxy came with Optuna {GRPC_RELEASE}, but this is {version}; use a later one, e.g. optuna==5.0.0"
 
 
 def _package_refusal(storage: Storage, extra: str | None = None) -> str | None:
