@@ -26,8 +26,8 @@ and tuneoff's adapters need of it to run experiments. Each trial's pod is a proc
 try code that talks to Katib, never to measure Katib. docs/katib.md says what is the same and what is not.
 
 The server ends on SIGTERM or SIGINT, and when the process that started it ends; the pods' processes end with it, and so do its
-objects. The kubeconfig appears when requests are served, holds the secret token that every request needs, and is removed at the
-end; a file that is at PATH already is refused."""
+objects (SIGKILL leaves processes and the kubeconfig). The kubeconfig appears when requests are served, holds the secret token
+that every request needs, and is removed at the end; a file that is at PATH already is refused."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
