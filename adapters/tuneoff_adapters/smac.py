@@ -22,7 +22,7 @@ class SmacAdapter(AskTellAdapter):
             "gp": Offer(implementation="smac.BlackBoxFacade", repeats=False, least_width=1e-9),
             "default": Offer(implementation="smac.HyperparameterOptimizationFacade", repeats=False, least_width=1e-9),
         },
-        notes=("pruned trials crash at their value, failed ones at the highest cost so far: at infinity SMAC's model fails",),
+        notes=("told as crashed: pruned trials at their value, failed ones at the highest cost so far (it fails at infinity)",),
     )
 
     def open(self, space: Translation) -> None:
