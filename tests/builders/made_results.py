@@ -13,7 +13,7 @@ from builders.specs import make_spec
 from tuneoff.base.identity import digest
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.experiment.plan import PlannedRun
-from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.experiment.spec import EnvironmentSpec, RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.flag_meanings import EXCLUDING
@@ -31,7 +31,7 @@ ANALYSIS: Mapping[str, Any] = {
     "family_size": 15,
 }
 OF_EPOCHS = {"overhead.per_report": 1.0, "overhead.reports": 10.0, "epochs.trained": 100.0, "trials.used": 10.0}  # ten in a trial
-UNITS = {"time": "ms", "overhead": "ms", "cost": "USD", "carbon": "g", "slots": "%", "waste": "ms"}
+UNITS = {"time": "ms", "overhead": "ms", "stage": "ms", "memory": "MB", "cost": "USD", "carbon": "g", "slots": "%", "waste": "ms"}
 Metrics = Mapping[str, "float | MetricValue"]
 Draw = Callable[[int], Metrics]  # by seed
 
@@ -58,6 +58,8 @@ class Entry:
     metric: str = "validation_accuracy"
     stream: str | None = None  # what the task changes, where that is not said by its name
     start: str | None = None  # of its workers, where it is not that of fresh interpreters
+    release: str | None = None  # in an environment of its own
+    packages: Mapping[str, str] = field(default_factory=dict)  # that are installed there
 
 
 def steady(jct: float = 1000.0, quality: float = 0.9, spread: float = 0.01, key: str = "") -> Draw:
@@ -125,7 +127,9 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
     }
     experiment = replace(spec.experiment, **changed)
     options = {"start": entry.start} if entry.start is not None else {}
+    environment = EnvironmentSpec(version=entry.release) if entry.release is not None else None
     changed = {"replicate": entry.replicate, "platform": platform, "experiment": experiment, "options": options}
+    changed |= {"environment": environment}
     return replace(spec, **changed, local_options=())
 
 
@@ -144,7 +148,7 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
         status=status,
         reason=None if status == "done" else "planted",
         started_at="2026-01-01T00:00:01Z",
-        environment={"host": "here"},
+        environment={"host": "here", **({"distributions": dict(entry.packages)} if entry.packages else {})},
         flags=tuple(FlagRecord(name=name, text="planted") for name in flags),
         metrics={name: _metric(name, value, entry.metric) for name, value in values.items()},
     )

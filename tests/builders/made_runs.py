@@ -55,7 +55,8 @@ def made_run(
 
 def planned_run(spec: RunSpec, **more: Any) -> PlannedRun:
     """Return a run's place in a plan, with the label that a plan gives."""
-    label = f"{spec.adapter}@{spec.platform}" if spec.platform == "emulated" else spec.adapter
+    label = spec.adapter + (spec.environment.text if spec.environment is not None else "")
+    label += f"@{spec.platform}" if spec.platform == "emulated" else ""
     label += f"#{spec.replicate + 1}" if spec.replicate else ""
     return PlannedRun(run_id=spec.run_id, spec=spec, label=label, **{"block": 0, **more})
 

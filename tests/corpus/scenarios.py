@@ -507,6 +507,45 @@ PINNED = {"cpus": "affinity", "processors": [[0], [1]]}
 FREE = {"cpus": "none (declared, not enforced)"}
 LATE = [950.0, 960.0, 955.0, 953.0, 957.0, 951.0, 958.0, 952.0, 959.0, 1400.0]
 
+RELEASES = ("4.0.0", "4.9.0", "4.10.0", "5.0.0")
+
+
+def over_releases(
+    asks: Sequence[float] = (1.0, 1.0, 1.0, 1.5),
+    trials: Sequence[int] = (100, 1000),
+    seeds: int = 10,
+    of: Callable[[str, int], Mapping[str, Any]] = lambda release, number: {},
+) -> Results:
+    """Return four releases of a framework; `asks`: in ms, in jobs of 100 trials; `of`: what else an entry has."""
+
+    def draw(release: str, ask: float, number: int) -> Draw:
+        def by_seed(seed: int) -> Metrics:
+            chance = random.Random(f"{release} {number} {seed}")
+            job = ("time.deploy", "time.setup", "time.result_collection", "time.undeploy", "overhead.job_start")
+            usual = dict.fromkeys(job, 100.0) | {"overhead.further_trial": 3.0, "overhead.per_trial": 4.0, "time.jct": 800.0}
+            usual |= {"overhead.per_report": 1.0, "stage.ask": ask * number / 100, WITHOUT_TEST: 0.7}
+            times = {name: value * math.exp(0.03 * chance.gauss(0, 1)) for name, value in usual.items()}
+            memory = 150 + 0.007 * number + 0.1 * chance.gauss(0, 1)
+            scores = {"overhead.reports": 1.0, "quality.test": 0.9 + 0.001 * chance.gauss(0, 1), "memory.tree_peak_rss": memory}
+            return {**times, **scores}
+
+        return by_seed
+
+    entries = [
+        Entry(
+            "optuna",
+            draw(release, ask, number),
+            release=release,
+            variant={"budget.trials": number},
+            packages={"optuna": release, "alembic": "1.13" if release < "5" else "1.14", "numpy": "2.4"},
+            **of(release, number),
+        )
+        for number in trials
+        for release, ask in zip(RELEASES, asks, strict=True)
+    ]
+    return results(entries, range(seeds), **CHOICE)
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     # verdicts
     "faster": pair,
@@ -789,6 +828,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     # curves
     "over trial length": lambda: curve(*LENGTHS),
+    "over releases": over_releases,
     "over trial length, a seed": lambda: curve(*LENGTHS, seeds=1),
     "more is added to longer trials": lambda: curve(LENGTHS[2], LENGTHS[0], grows=100.0),
     "over workers": lambda: by_workers(*({"workers.count": count} for count in (4, 1, 2))),

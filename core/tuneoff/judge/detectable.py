@@ -39,9 +39,9 @@ def spreads(answers: Answers) -> dict[str, list[Spread]]:
     """Return the measured spreads by metric: of each compared pair in each scope that has enough paired seeds."""
     by_metric: dict[str, list[Spread]] = defaultdict(list)
     for verdict in answers.verdicts:
-        spread = None if verdict.is_noise else _spread(verdict)
-        if spread is not None:
-            by_metric[verdict.question.metric].append(spread)
+        measured = None if verdict.is_noise else spread(verdict)
+        if measured is not None:
+            by_metric[verdict.question.metric].append(measured)
     return dict(by_metric)
 
 
@@ -110,7 +110,8 @@ def _amount(size: float, question: Question) -> str:
     return signed(size, question).removeprefix("+")
 
 
-def _spread(verdict: Verdict) -> Spread | None:
+def spread(verdict: Verdict) -> Spread | None:
+    """Return the measured spread of a pair; None: it has too few seeds."""
     rows = [
         (row.one, row.other, row.difference)
         for row in verdict.differences

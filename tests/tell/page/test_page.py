@@ -24,7 +24,15 @@ from tuneoff.tell.page.runs import fault_tables
 from tuneoff.tell.page.texts import confidence
 
 __all__ = ["recorded"]
-SOUND = ("a choice over tasks", "several that failed", "nothing ran", "skipped", "over trial length", "an adapter with few tasks")
+SOUND = (
+    "a choice over tasks",
+    "several that failed",
+    "nothing ran",
+    "skipped",
+    "over trial length",
+    "over releases",
+    "an adapter with few tasks",
+)
 SECTIONS = ["frameworks", "parts", "pairs", "accuracy", "figures", "runs", "best", "environment", "limits"]
 MOST_LINES = 500  # of our own JavaScript
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuneoff.base.json_values import field_values, plain, values
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Verdict
-from tuneoff.judge.choice.choice import Choice, Point, ScopeColumn, Setting
+from tuneoff.judge.choice.choice import Choice, Point, ScalingCurve, ScopeColumn, Setting
 from tuneoff.judge.groups import Group
 from tuneoff.judge.metrics import METRICS
 from tuneoff.judge.results import Run
@@ -17,6 +17,7 @@ _NO_WEIGHTS = "no model's weights are in its values"
 _NO_RUNS = "no run that is done has the metric"
 _NO_ESTIMATE = f"{_NO_RUNS}, or most failed"
 _ADDED = ("per_trial", "per_report", "reports", "epochs", "per_whole_trial")
+_NO_STEP = "so few seeds show no step, however large"
 _NO_BASELINE = "no baseline ran on the same platform with the same start"
 _HELD_TO_NONE = {"baseline": _NO_BASELINE, "per_job": f"it is the baseline, {_NO_BASELINE}, or most runs failed"}
 
@@ -130,12 +131,18 @@ def _setting(setting: Setting) -> dict[str, Any]:
         ],
         "curves": [
             {
-                **field_values(curve, without=("lines",)),
+                **field_values(curve, without=("lines", "steps", "smallest_step")),
                 "lines": {label: [_point(point) for point in points] for label, points in curve.lines.items()},
+                **(_steps(curve) if curve.over == "release" else {}),
             }
             for curve in setting.curves
         ],
     }
+
+
+def _steps(curve: ScalingCurve) -> dict[str, Any]:
+    steps = [{**field_values(step, without=("verdict",)), "verdict": _verdict(step.verdict)} for step in curve.steps]
+    return {"steps": steps, **values(curve, ("smallest_step",), {"smallest_step": _NO_STEP})}
 
 
 def _point(point: Point) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from tuneoff.base.format import counted, times_text, two_digits
 from tuneoff.experiment.names import with_pruner
-from tuneoff.judge.answers.answer import Answers, Outcome
+from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.choice.added import Added
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import Scope
@@ -22,7 +22,7 @@ from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.workload import Mode
 
-Over = Literal["trial_seconds", "workers", "trials"]
+Over = Literal["trial_seconds", "workers", "trials", "release"]
 QUALITY, VALIDATED = "quality.test", "quality.validation"
 ENERGY = "energy.per_completed_trial_without_test"
 
@@ -105,7 +105,8 @@ def declared_seeds(rows: Iterable[Row]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A figure of the column `scope`. `x`: the length of its trials in s, or its number of workers or trials.
+    """A figure of the column `scope`, which is a release over these. `x`: the length of its trials in s, its number of workers or
+    trials, or its position among the releases.
 
     `epochs`, `reports`: of a trial. `predicted`: the same from what is added to the shortest trials and to their reports; None
     for those, where `x` is not a length, and for more `reports` than the one of the shortest trials, whose part nothing tells.
@@ -151,11 +152,21 @@ def _count(workers: float) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseStep:
+    """A release of a framework against the one before it. `also`: what else differs between their environments."""
+
+    older: str
+    newer: str
+    verdict: Verdict  # of the newer one against the older
+    also: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingCurve:
-    """Points by label, in the order of x. `beside`: what they share, in words; "" for nothing besides the setting.
+    """Points by label, over releases by framework, in the order of x. `beside`: what they share, in words; "" for nothing.
 
     `metric`: what they are values of, in its unit; overhead.further_trial with the reports of a trial, in % of it. `limits`: of
-    utilization over workers.
+    utilization over workers. `smallest_step`: what is shown in 90 %, on the scale of the steps' question.
     """
 
     over: Over
@@ -163,6 +174,8 @@ class ScalingCurve:
     beside: str
     lines: Mapping[str, tuple[Point, ...]]
     limits: Mapping[str, Limit]
+    steps: tuple[ReleaseStep, ...] = ()  # over releases
+    smallest_step: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +194,7 @@ class Setting:
 
     `lines`: the headline and a few sentences below it. `reference`: the row that ratios are told against at first.
     `lengths`: None where nothing tells them.
-    `curves`: over what the matrix varies; none where that is neither trial length nor workers nor trials.
+    `curves`: over what the matrix varies; none where that is neither trial length nor workers, trials nor releases.
     """
 
     sampler: str

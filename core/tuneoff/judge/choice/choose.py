@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.commands import command
+from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Answers, Outcome, Question
 from tuneoff.judge.choice.added import Longest, added, baseline_of
 from tuneoff.judge.choice.choice import BestConfiguration, Certainty, Choice, Row, ScopeColumn, Setting, declared_seeds
@@ -15,6 +16,7 @@ from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.deciding import deciding
 from tuneoff.judge.choice.evidence import PairEvidence
 from tuneoff.judge.choice.filters import TRAINING, Filtered
+from tuneoff.judge.choice.releases import release_curves, release_lines
 from tuneoff.judge.choice.sentences import length_table, sentences
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import POOL, Scope
@@ -58,6 +60,7 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
     scaling_curves = curves(
         rows, {group.scope: group.spec for group in answers.groups if group.scope in scopes}, answers.confidence
     )
+    over_releases = tuple(release_curves(rows, frozen(answers.analysis)))
     return Setting(
         sampler=scopes[0].sampler,
         pruner=scopes[0].pruner,
@@ -66,9 +69,9 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
         chosen=chosen,
         certainty=certainty,
         reference=reference,
-        lines=(next(of_choice), *scaling_lines(scaling_curves, rows), *of_choice),
+        lines=(next(of_choice), *scaling_lines(scaling_curves, rows), *release_lines(over_releases), *of_choice),
         lengths=length_table([row for row in rows if row.has_done and not row.excluded]),
-        curves=scaling_curves,
+        curves=(*scaling_curves, *over_releases),
     )
 
 

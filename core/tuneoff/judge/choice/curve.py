@@ -14,10 +14,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import replace
 from operator import methodcaller
 
-from tuneoff.base.format import counted, duration_text, two_digits
+from tuneoff.base.format import counted, duration_text, figure, score, two_digits
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.judge.choice.added import FURTHEST, PER_TRIAL
-from tuneoff.judge.choice.choice import Limit, Over, Point, Row, ScalingCurve, ScopeColumn
+from tuneoff.judge.choice.added import FURTHEST, PER_REPORT, PER_TRIAL
+from tuneoff.judge.choice.choice import ENERGY, QUALITY, VALIDATED, Limit, Over, Point, Row, ScalingCurve, ScopeColumn
 from tuneoff.judge.results import Scope
 from tuneoff.judge.stats.location import median
 
@@ -30,13 +30,21 @@ MORE = 10.0  # times the fewest trials: below, numbers of trials are drawn over 
 KILOBYTES = 1000.0  # per MB
 ADDED, UTILIZATION = PER_TRIAL, "slots.utilization"
 ASK, RATE, DRIVER, TREE = "stage.ask", "trials.per_second", "memory.driver_peak_rss", "memory.tree_peak_rss"
-FIGURES = {  # what a curve shows, and its unit
+ADDED_TO_JOB, ADDED_TO_TRIAL, PER_FURTHER_TRIALS = "added.per_job", "added.per_trial", "added.memory"  # over releases
+FIGURES = {  # what a curve shows, and its unit; "" for a score
     ADDED: ("Added to a trial, as a share of it", "%"),
     UTILIZATION: ("Utilization of the workers", "%"),
     ASK: ("Time of an ask, mean of a run", "ms"),
     RATE: ("Trials per second", "1/s"),
     DRIVER: ("Memory of the coordinator process", "MB"),
     TREE: ("Memory of all its processes", "MB"),
+    ADDED_TO_JOB: ("Added to a job", "s"),
+    ADDED_TO_TRIAL: ("Added to a trial", "ms"),
+    PER_REPORT: ("Added by a report", "ms"),
+    PER_FURTHER_TRIALS: ("Memory of 1000 further trials", "MB"),
+    ENERGY: ("Energy of a trial", "J"),
+    QUALITY: ("Score on the test", ""),
+    VALIDATED: ("Score on validation", ""),
 }
 Specs = Mapping[Scope, RunSpec]  # a run of each scope, in the order of the file
 KEYS: Mapping[Over, str] = {"workers": "workers.count", "trials": "budget.trials"}  # of a variant
@@ -101,6 +109,8 @@ def scaling_lines(curves: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterat
 
 def x_text(curve: ScalingCurve, point: Point) -> str:
     """Return where a point stands: `1 s`, `4 workers`; `2 s of 200 epochs` where trials differ in them."""
+    if curve.over == "release":
+        return point.scope
     if curve.over != "trial_seconds":
         return counted(round(point.x), curve.over.removesuffix("s"))
     numbers = {round(other.epochs or 0) for points in curve.lines.values() for other in points}
@@ -108,10 +118,11 @@ def x_text(curve: ScalingCurve, point: Point) -> str:
 
 
 def curve_amount(curve: ScalingCurve, value: float) -> str:
-    """Return a value of a curve with two digits, or as many as tell it from 100 %: `31 %`, `4.2 ms`."""
+    """Return a value of a curve with two digits, over releases three, or as many as tell it from 100 %: `31 %`, `4.2 ms`."""
     if curve.metric == UTILIZATION and BUSY - 5 < value < 100:
         return f"{value:.1f} %"
-    return f"{two_digits(value)} {FIGURES[curve.metric][1]}"
+    unit = FIGURES[curve.metric][1]
+    return f"{figure(value) if curve.over == 'release' else two_digits(value)} {unit}" if unit else score(value)
 
 
 def _together(specs: Specs, key: Callable[[RunSpec], Hashable]) -> list[Specs]:

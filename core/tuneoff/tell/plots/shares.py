@@ -1,4 +1,4 @@
-"""A figure over trial length, workers or trials: a point per column, joined by a line."""
+"""A figure over trial length, workers, trials or releases: a point per column, joined by a line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tuneoff.base.format import MISSING
 from tuneoff.judge.choice.added import SHARES
 from tuneoff.judge.choice.choice import Point, ScalingCurve, Setting
 from tuneoff.judge.choice.curve import ADDED, BUSY, FIGURES, UTILIZATION, curve_amount, x_text
+from tuneoff.judge.choice.releases import SMALLEST_STEP, shown_steps, smallest_step_text
 from tuneoff.tell.plots import drawing
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH, apart
 from tuneoff.tell.plots.drawing import Scale, scale
@@ -18,7 +19,7 @@ from tuneoff.tell.report.tables import FigureCell
 LEAST = 1e-3  # which a smaller figure is drawn at where the axis is logarithmic
 FAR = 1.2  # from this factor on an axis is logarithmic
 NEAR = 0.05  # of the axis: a tick this near to a level would be written over it
-TITLES = {"trial_seconds": "length of a trial, s", "workers": "workers", "trials": "trials"}
+TITLES = {"trial_seconds": "length of a trial, s", "workers": "workers", "trials": "trials", "release": "release"}
 LEVELS = {ADDED: tuple(100 * share for share in SHARES), UTILIZATION: (BUSY,)}  # what is called little, or a loss
 
 
@@ -53,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveDrawing:
-    """A curve in the drawing's units. `levels`: (y, text) of LEVELS.
+    """A curve in the drawing's units. `levels`: (y, text) of LEVELS; `marks`: (x, text) of the steps that are shown.
 
     `columns`: the headings of the table that has the same figures.
     """
@@ -65,6 +66,7 @@ class CurveDrawing:
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
     levels: tuple[tuple[float, str], ...]
+    marks: tuple[tuple[float, str], ...]
     lines: tuple[Line, ...]
     columns: tuple[str, ...]
 
@@ -77,19 +79,24 @@ def drawn(setting: Setting) -> Iterator[CurveDrawing]:
 
 
 def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
-    names = {row.label: row.marked for row in setting.rows}
+    names = {label: label for label in curve.lines} | {row.label: row.marked for row in setting.rows}
+    steps = shown_steps(curve)
     points = [point for of in curve.lines.values() for point in of]
     x = scale([point.x for point in points], FAR)
     levels = LEVELS.get(curve.metric, ())
     values = [figure for point in points for figure in (point.value.estimate, point.value.high)]
+    values += [point.value.low for point in points if curve.over == "release"]
     values += [point.predicted for point in points if point.predicted is not None]
-    y = scale([max(figure, LEAST) for figure in (*values, *levels)], FAR if curve.metric == ADDED else drawing.FAR)
+    least = -math.inf if curve.over == "release" else LEAST
+    y = scale([max(figure, least) for figure in (*values, *levels)], FAR if curve.metric == ADDED else drawing.FAR)
     if x is None or y is None:
         return None
     dots_by_label = {label: tuple(_dot(curve, point, names[label], x, y) for point in of) for label, of in curve.lines.items()}
     texts = apart([dots[-1].y for dots in dots_by_label.values()])
-    places = {x.at(point.x): f"{point.x:.0f}" for point in points}
+    places = {x.at(point.x): point.scope if curve.over == "release" else f"{point.x:.0f}" for point in points}
     of_scope = {point.scope: x_text(curve, point) for point in sorted(points, key=lambda point: point.x)}
+    if curve.over == "release":  # also one without a figure
+        of_scope = {text: text for step in curve.steps for text in (step.older, step.newer)}
     if curve.over == "trial_seconds":
         of_scope = {scope.text: scope.task or scope.variant for scope in setting.scopes if scope.text in of_scope}
     return CurveDrawing(
@@ -99,6 +106,7 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
         unit="% of a trial" if curve.metric == ADDED else FIGURES[curve.metric][1],
         x_ticks=x.ticks if curve.over == "trial_seconds" else tuple(places.items()),
         y_ticks=tuple((at, text) for at, text in y.ticks if all(abs(at - y.at(level)) > NEAR for level in levels)),
+        marks=tuple((WIDTH * x.at(point.x), steps[point.scope]) for point in points if point.scope in steps),
         levels=tuple((_height(y, level), f"{level:g} %") for level in levels),
         lines=tuple(
             Line(
@@ -114,12 +122,17 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
                         for scope in of_scope
                     ),
                     *([FigureCell(curve.limits[label].text)] if label in curve.limits else ()),
+                    *([FigureCell(smallest_step_text(curve))] if curve.over == "release" else ()),
                 ),
                 knee=_knee(curve, label, x),
             )
             for (label, dots), label_y in zip(dots_by_label.items(), texts, strict=True)
         ),
-        columns=(*of_scope.values(), *([f"below {BUSY:g} %"] if curve.limits else ())),
+        columns=(
+            *of_scope.values(),
+            *([f"below {BUSY:g} %"] if curve.limits else ()),
+            *([SMALLEST_STEP] if curve.over == "release" else ()),
+        ),
     )
 
 
@@ -148,8 +161,9 @@ def _cell(curve: ScalingCurve, point: Point | None) -> FigureCell:
     if point is None:
         return FigureCell(MISSING, reason="no run has the figure, or its trials take no time")
     low, high = (curve_amount(curve, end) for end in (point.value.low, point.value.high))
-    beside = [f"{low.rpartition(' ')[0]} to {high}"] if _has_interval(point) else []
+    beside = [f"{low.partition(' ')[0]} to {high}"] if _has_interval(point) else []
     beside += [f"predicted {curve_amount(curve, point.predicted)}"] if point.predicted is not None else []
+    beside += [f"step {shown_steps(curve)[point.scope]}"] if point.scope in shown_steps(curve) else []
     return FigureCell(curve_amount(curve, point.value.estimate), "; ".join(beside))
 
 

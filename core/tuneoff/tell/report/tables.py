@@ -47,6 +47,7 @@ from tuneoff.judge.choice.choice import (
     failures,
 )
 from tuneoff.judge.choice.curve import FIGURES, curve_amount, x_text
+from tuneoff.judge.choice.releases import SMALLEST_STEP, shown_steps, smallest_step_text
 from tuneoff.judge.groups import Group
 from tuneoff.judge.metrics import COLUMNS
 from tuneoff.judge.stats.location import Interval, middle
@@ -393,12 +394,16 @@ def report_lines(choice: Choice, width: int | None) -> Iterator[str]:
             for curve in setting.curves:
                 yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
                 for label, points in curve.lines.items():
-                    yield f"  {names[label]}: {'; '.join(_point_text(curve, point) for point in points)}"
+                    yield f"  {names.get(label, label)}: {'; '.join(_point_text(curve, point) for point in points)}"
+                if curve.over == "release":
+                    yield f"  {SMALLEST_STEP}: {smallest_step_text(curve)}"
         yield from _answer_lines(choice.answers, choice.warnings)
 
 
 def _point_text(curve: ScalingCurve, point: Point) -> str:
     text = f"{x_text(curve, point)} {curve_amount(curve, point.value.estimate)}"
+    if step := shown_steps(curve).get(point.scope):
+        text += f" (step {step})"
     if point.predicted is None:
         return text
     return f"{text}, {curve_amount(curve, point.predicted)} predicted{' (extrapolated)' if point.is_extrapolated else ''}"
