@@ -60,6 +60,7 @@ class Entry:
     start: str | None = None  # of its workers, where it is not that of fresh interpreters
     release: str | None = None  # in an environment of its own
     packages: Mapping[str, str] = field(default_factory=dict)  # that are installed there
+    environment: Mapping[str, Any] = field(default_factory=dict)  # as the records have it, beside the host
 
 
 def steady(jct: float = 1000.0, quality: float = 0.9, spread: float = 0.01, key: str = "") -> Draw:
@@ -148,7 +149,11 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
         status=status,
         reason=None if status == "done" else "planted",
         started_at="2026-01-01T00:00:01Z",
-        environment={"host": "here", **({"distributions": dict(entry.packages)} if entry.packages else {})},
+        environment={
+            "host": "here",
+            **({"distributions": dict(entry.packages)} if entry.packages else {}),
+            **entry.environment,
+        },
         flags=tuple(FlagRecord(name=name, text="planted") for name in flags),
         metrics={name: _metric(name, value, entry.metric) for name, value in values.items()},
     )
