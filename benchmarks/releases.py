@@ -67,10 +67,16 @@ class Spread:
 
 
 def spreads(measured: Sequence[Figure]) -> Iterator[Spread]:
-    """Yield the spread of each figure, of the seeds that all its releases have."""
+    """Yield the spread of each figure, of the seeds that all its releases have.
+
+    Raises:
+        ValueError: they have fewer than two.
+    """
     for metric, groups in measured:
         by_seed = [group.estimate(metric).by_seed for group in groups]
         seeds = sorted(set.intersection(*map(set, by_seed)))
+        if len(seeds) < 2:
+            raise ValueError(f"{metric} must be measured with at least 2 seeds in all releases, but is with {len(seeds)}")
         table = np.array([[of[seed] for seed in seeds] for of in by_seed])  # (releases, seeds)
         if scale(metric) == "ratio":
             table = np.log(table)
@@ -126,7 +132,11 @@ def main() -> int:
         print(f"releases: {options.folder} must hold several releases of a framework, but does not", file=sys.stderr)
         return 2
     real = figures(rows)
-    measured, curves = list(spreads(real)), list(history(name, real, plan))
+    try:
+        measured, curves = list(spreads(real)), list(history(name, real, plan))
+    except ValueError as error:
+        print(f"releases: {error}; go on: tuneoff compare FILE --resume", file=sys.stderr)
+        return 2
     seeds = len(rows[0].first.group.by_seed)
     comparisons = len(measured) * (options.releases - 1)
     needed = least_n(plan.alpha(comparisons))
