@@ -15,22 +15,24 @@ from typing import Any
 from tuneoff.base.findings import ORDER
 from tuneoff.base.output import markdown_table
 
-HEAD = ("adapter", "framework", "runs, seconds", *ORDER, "which failed")
 
-
-def rows(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """Yield a row per adapter of each record; `records`: what the command wrote, one each call."""
-    for report in (report for record in records for report in record["adapters"]):
-        counts = (str(report["counts"][verdict]) for verdict in ORDER)
+def table(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Yield the head and a row per adapter of each record, without verdicts that are nowhere; `records`: one of each call."""
+    reports = [report for record in records for report in record["adapters"]]
+    verdicts = [verdict for verdict in ORDER if any(report["counts"][verdict] for report in reports)]
+    yield ("framework", "runs, seconds", *verdicts, "which failed")
+    for report in reports:
+        counts = (str(report["counts"][verdict]) for verdict in verdicts)
         failures = ", ".join(f"`{check['id']}`" for check in report["checks"] if check["verdict"] == "failed")
-        yield (report["label"], report["framework"], f"{report['runs']}, {report['seconds']:.0f}", *counts, failures or "–")
+        yield (report["framework"] or report["label"], f"{report['runs']}, {report['seconds']:.0f}", *counts, failures or "–")
 
 
 def main() -> None:
     if len(sys.argv) < 2:
         sys.exit("usage: python -m benchmarks.conformance_table FILE...; each what `tuneoff check NAME --json` wrote")
     records = (json.loads(Path(name).read_text()) for name in sys.argv[1:])
-    print("\n".join(markdown_table(HEAD, list(rows(records)))))
+    head, *rows = table(records)
+    print("\n".join(markdown_table(head, rows)))
 
 
 if __name__ == "__main__":

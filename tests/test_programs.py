@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 USUAL = {  # the first are README's, or this project's own; the others come with every Linux: coreutils, libc, util-linux
     *("python", "python3", "git", "make", "sh", "bash", "tuneoff"),
+    *("uv",),  # of the extra `environments`, which dev has
     *("cat", "cp", "echo", "grep", "head", "mkdir", "nice", "sleep", "true", "false"),
     *("ldd", "ldconfig", "unshare", "nsenter", "setpriv"),
 }

@@ -42,8 +42,8 @@ class FlamlAdapter(AskTellAdapter):
         return name, self._asked[name]
 
     def tell(self, handle: str, result: TrialResult) -> None:
-        told = None if result.loss is None else {"loss": result.loss, "config": self._asked[handle]}
-        self._searcher.on_trial_complete(handle, told, error=told is None)
+        report = None if result.loss is None else {"loss": result.loss, "config": self._asked[handle]}
+        self._searcher.on_trial_complete(handle, report, error=report is None)
 
     def enqueue(self, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         self._searcher._points_to_evaluate.append(dict(values))

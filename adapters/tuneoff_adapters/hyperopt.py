@@ -36,16 +36,16 @@ class HyperoptAdapter(AskTellAdapter):
         self._domain = hyperopt.base.Domain(None, {name: _node(hyperopt.hp, name, kind) for name, kind in space.native.items()})
         self._trials, self._random = hyperopt.Trials(), numpy.random.default_rng(self.seed)
 
-    def ask(self, given: Mapping[str, Any] | None = None) -> tuple[int, Mapping[str, Any]]:
+    def ask(self, enqueued: Mapping[str, Any] | None = None) -> tuple[int, Mapping[str, Any]]:
         (tid,), seed = self._trials.new_trial_ids(1), self._random.integers(2**31 - 1)
-        trials = [self._given(tid, given)] if given else self._suggest([tid], self._domain, self._trials, seed)
+        trials = [self._given(tid, enqueued)] if enqueued else self._suggest([tid], self._domain, self._trials, seed)
         self._trials.insert_trial_docs(trials)
         self._trials.refresh()
         return tid, {name: value for name, (value,) in trials[0]["misc"]["vals"].items()}
 
     def tell(self, handle: int, result: TrialResult) -> None:
-        told = {"status": "ok", "loss": result.loss} if result.state == "completed" else {"status": "fail"}
-        self._trials.trials[handle].update(state=self._done, result=told)
+        report = {"status": "ok", "loss": result.loss} if result.state == "completed" else {"status": "fail"}
+        self._trials.trials[handle].update(state=self._done, result=report)
 
     def best(self) -> int:
         return int(self._trials.best_trial["tid"])

@@ -43,8 +43,8 @@ class SmacAdapter(AskTellAdapter):
 
     def tell(self, handle: tuple[int, int], result: TrialResult) -> None:
         history, status = self._smac.runhistory, self._runs.StatusType
-        told = [value.cost for value in history.values() if value.status is not status.RUNNING]
-        if costs := told if result.loss is None else [result.loss]:  # else it stays a running one, and is not proposed again
+        reported = [value.cost for value in history.values() if value.status is not status.RUNNING]
+        if costs := reported if result.loss is None else [result.loss]:  # else it stays a running one, and is not proposed again
             end = self._runs.TrialValue(max(costs), status=status["SUCCESS" if result.state == "completed" else "CRASHED"])
             self._smac.tell(self._runs.TrialInfo(history.get_config(handle[0]), seed=handle[1]), end)
 

@@ -187,8 +187,8 @@ def refusal(spec: RunSpec) -> str | None:
             return f"sampler {sampler!r} of Katib draws numbers only, but {names} has no order; use another sampler"
     if spec.platform == EMULATED:
         return None
-    given: Iterable[str] = (LIST_INDEX,) if sampler in LISTED else space.searched
-    trial_bytes = 150 + sum(50 + len(name) for name in given)  # bytes: a trial's name, and name and value of each parameter
+    searched: Iterable[str] = (LIST_INDEX,) if sampler in LISTED else space.searched
+    trial_bytes = 150 + sum(50 + len(name) for name in searched)  # bytes: a trial's name, and name and value of each parameter
     trials = OBJECT_BYTES // trial_bytes
     if experiment.budget.trials > trials:  # it would stop at etcd's limit, where Katib tries again for ever without a word
         return (

@@ -58,11 +58,11 @@ class PodLog:
         if is_first or self._is_in_traceback:  # its lines go to this process's standard error, which is the run's log, too
             sys.stderr.write(f"{printed}\n")
             self._is_in_traceback = is_first or not printed or printed[0].isspace()
-        shown = shown_line(printed[-_LONGEST_LINE:])
-        verdict = next((ending for ending in (EARLY_STOPPED, FAILED) if shown.endswith(ending)), "")
-        if shown := shown.removesuffix(verdict).rstrip():
-            self.last_line = shown
-        if shown or verdict:
+        last = shown_line(printed[-_LONGEST_LINE:])
+        verdict = next((ending for ending in (EARLY_STOPPED, FAILED) if last.endswith(ending)), "")
+        if last := last.removesuffix(verdict).rstrip():
+            self.last_line = last
+        if last or verdict:
             self.verdict = verdict
         if record is None or self._checkpoint.add(record):
             return None

@@ -78,8 +78,8 @@ def recipe_of(spec: RunSpec) -> Recipe:
         canonical(name_of(requirement)) for requirement in (*COMMON_PACKAGES, *_requirements_of_tuneoff(), *requirements)
     )
     here = distributions(sys.path)
-    asked = {canonical(name_of(text)) for text in (_framework(spec), *spec.environment.packages) if text}
-    common = [f"{name}=={here[name].partition('+')[0]}" for name in names if name in here and name not in asked]
+    chosen = {canonical(name_of(text)) for text in (_framework(spec), *spec.environment.packages) if text}
+    common = [f"{name}=={here[name].partition('+')[0]}" for name in names if name in here and name not in chosen]
     path, version = base_python(spec.environment.python)
     return Recipe(
         python=path,

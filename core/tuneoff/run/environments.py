@@ -292,8 +292,8 @@ def _uv() -> str | None:
 
 def _pip_settings() -> dict[str, str]:
     """Return pip's settings by option: its files', and over them the variables'."""
-    given = {name.removeprefix("PIP_"): text for name, text in os.environ.items() if name.startswith("PIP_")}
-    return _pip_files() | {name.lower().replace("_", "-"): text for name, text in given.items()}
+    variables = {name.removeprefix("PIP_"): text for name, text in os.environ.items() if name.startswith("PIP_")}
+    return _pip_files() | {name.lower().replace("_", "-"): text for name, text in variables.items()}
 
 
 @functools.cache
@@ -302,15 +302,15 @@ def _pip_files() -> dict[str, str]:
     ended = run_to_end([sys.executable, "-m", "pip", "config", "list"])
     lines = (line.partition("=") for line in ended.output.splitlines()) if ended.code == 0 else ()
     stated = [(*key.rsplit(".", 1), ast.literal_eval(value)) for key, _, value in lines if "." in key]
-    return {option: text for section in ("global", "install") for place, option, text in stated if place == section}
+    return {option: text for section in ("global", "install") for where, option, text in stated if where == section}
 
 
 def _for_uv(settings: Mapping[str, str]) -> dict[str, str]:
-    given = {uv: ",".join(settings[pip].split()) for pip, uv in _UV_SETTINGS.items() if settings.get(pip)}
+    values = {uv: ",".join(settings[pip].split()) for pip, uv in _UV_SETTINGS.items() if settings.get(pip)}
     separated = {
-        name: text.replace(",", " ") if name in ("UV_INDEX", "UV_INSECURE_HOST") else text for name, text in given.items()
+        name: text.replace(",", " ") if name in ("UV_INDEX", "UV_INSECURE_HOST") else text for name, text in values.items()
     }
-    best = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if "UV_INDEX" in given else {}  # as pip takes it from several
+    best = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if "UV_INDEX" in values else {}  # as pip takes it from several
     return {"UV_PYTHON_DOWNLOADS": "never", **separated, **best, **os.environ}
 
 

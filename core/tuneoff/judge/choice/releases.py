@@ -169,7 +169,11 @@ def _changed_packages(older: Group, newer: Group) -> tuple[str, ...]:
         return ()
     pairs = {name: tuple(side.get(name, "none") for side in versions) for name in sorted({*versions[0], *versions[1]})}
     releases = (_version(older), _version(newer))
-    return tuple(f"{name} {one} to {other}" for name, (one, other) in pairs.items() if one != other and (one, other) != releases)
+    return tuple(
+        f"{name} {before} to {after}"
+        for name, (before, after) in pairs.items()
+        if before != after and (before, after) != releases
+    )
 
 
 def _installed(group: Group) -> Mapping[str, str]:
@@ -209,7 +213,7 @@ def release_lines(curves: Iterable[ScalingCurve]) -> Iterator[str]:
         for step in curve.steps:
             by_neighbours.setdefault((next(iter(curve.lines)), step.older, step.newer), []).append(step)
     for (framework, older, newer), steps in by_neighbours.items():
-        shown = dict.fromkeys(_step_text(step.verdict) for step in steps if is_decided(step.verdict))
+        shifts = dict.fromkeys(_step_text(step.verdict) for step in steps if is_decided(step.verdict))
         reasons = dict.fromkeys(step.verdict.reason for step in steps)
         nothing = f"no step is shown of {counted(len(steps), 'figure')}" + (
             f": {next(iter(reasons))}" if len(reasons) == 1 else ""
@@ -217,4 +221,4 @@ def release_lines(curves: Iterable[ScalingCurve]) -> Iterator[str]:
         also = steps[0].also
         more = f" and {len(also) - MOST_PACKAGES} more" if len(also) > MOST_PACKAGES else ""
         beside = f" Also changed: {', '.join(also[:MOST_PACKAGES])}{more}." if also else ""
-        yield f"{framework} {newer} against {older}: {'; '.join(shown) or nothing}.{beside}"
+        yield f"{framework} {newer} against {older}: {'; '.join(shifts) or nothing}.{beside}"
