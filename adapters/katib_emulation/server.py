@@ -292,6 +292,11 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         with contextlib.suppress(ConnectionError, TimeoutError, ValueError):  # the client closed the connection
             super().handle()
 
+    def finish(self) -> None:
+        """End; the client may have closed the connection in the middle of an answer."""
+        with contextlib.suppress(OSError):
+            super().finish()
+
     def log_message(self, format: str, *args: Any) -> None:
         """Write no access log to stderr."""
 

@@ -66,7 +66,7 @@ def test_a_file_says_what_it_answers_and_can_be_planned(path: Path) -> None:
         ON_A_CLUSTER: {"serial", "optuna", "katib"},
         **dict.fromkeys(WITH_KATIB, ALL),
     }
-    planned |= {WITH_SERVERS: {"optuna"}, "worker_start": {"serial", "optuna"}}
+    planned |= {WITH_SERVERS: {"optuna"}, "worker_start": {"serial", "optuna"}, "releases": {"serial", "optuna"}}
     planned |= {"scale_trials": {"serial", "optuna", "ray-tune"}, "scale_trials_processes": {"serial", "syne-tune", "katib"}}
     counts = {WITH_SERVERS: {1, 4, 16}, **{name: {1, 4, 16, 64} for name in OVER_WORKERS}}
     assert {spec.adapter for spec in _specs(plan)} == planned.get(path.stem, LOCAL)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -74,6 +75,7 @@ def write_index(folder: Path) -> None:
 def test_two_releases_are_compared_apart_bundled_and_reproduced(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if "site-packages/" not in path])  # Ray adds what it has copied
     write_index(tmp_path / "index")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     folders = {"PIP_FIND_LINKS": "index", "TUNEOFF_CACHE_DIR": "cache", "UV_CACHE_DIR": "uv", "PREFIXES": "prefixes"}

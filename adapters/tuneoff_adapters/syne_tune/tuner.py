@@ -54,10 +54,8 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
     def stop_all(self) -> None:
         """End what still runs, when the tuner ends. The parent reads the whole output of every trial of the run again to
         find out what does, and fails for a trial whose start was interrupted."""
-        for number, process in self.trial_subprocess.items():
-            if process.poll() is None:  # else its pid may be another process's by now
-                kill_tree(process.pid)
-                self._wait(number)
+        for number in self.trial_subprocess:
+            self._kill_process(number)
 
     def wait_all(self) -> None:
         """Wait for every process, after all were killed, so that none is left as a zombie."""
@@ -104,6 +102,12 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
         if trial_id not in self._final:
             self._final[trial_id] = str(Status.stopped)
             self._dispatch.was_killed(trial_id, self.trial_subprocess[trial_id].pid, since_ns)
+
+    def _kill_process(self, trial_id: int) -> None:
+        """End a process and what it started but its resource tracker, which removes semaphores; LocalBackend calls it."""
+        if self.trial_subprocess[trial_id].poll() is None:  # else its pid may be another process's by now
+            kill_tree(self.trial_subprocess[trial_id].pid)
+            self._wait(trial_id)
 
     def _wait(self, trial_id: int) -> None:
         process = self.trial_subprocess[trial_id]

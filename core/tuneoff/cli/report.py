@@ -37,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     needs.add_argument("--platform", metavar="NAME", help="where it must run: local, kubernetes, ...; default: any")
     needs.add_argument("--sampler", metavar="NAME", help="random, tpe, ...; default: any")
     needs.add_argument("--pruner", metavar="NAME", help="asha, median, ...; default: any")
-    faults = parser.add_argument_group(
-        "choose only among frameworks that pass these faults, by the output of `tuneoff faults --json`"
-    )
+    faults = parser.add_argument_group("only frameworks that pass these faults, as `tuneoff faults --json` reports")
     faults.add_argument(
         "--faults", metavar="PATH", type=Path, nargs="+", action="extend", help="that file, or a folder of such files"
     )

@@ -12,7 +12,7 @@ from adapters.katib.pod_lines import own_end, whole_log
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff.record.events import schema
-from tuneoff_adapters.katib import trial_ledger
+from tuneoff_adapters.katib import follow
 from tuneoff_adapters.kubernetes.api_errors import Unreachable
 from tuneoff_adapters.kubernetes.resources import COLLECTOR, PODS, Object
 from waiting import until
@@ -188,7 +188,7 @@ def test_trials_beyond_the_budget_are_refused_and_their_pods_deleted(run: Run) -
 
 
 def test_pods_that_had_to_wait_for_room_are_flagged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_ledger, "_NOTICEABLE_NS", 0)
+    monkeypatch.setattr(follow, "_NOTICEABLE_NS", 0)
     run.trial(FIRST, condition("Running"))
     run.pod(FIRST, "Pending", conditions=[condition("PodScheduled", "Unschedulable", "no room", status="False")])
     assert until(lambda: any(trial.unscheduled_ns is not None for trial in run.follower.ledger))
