@@ -257,7 +257,7 @@ def _make(recipe: Recipe, label: str, lock: int, tell: Tell) -> None:
 def _install(recipe: Recipe, label: str, log: Path, lock: int, uv: str | None) -> tuple[str, ...]:
     """Install what a recipe asks for, and return the constraints that could not be kept."""
     python, constraints, dropped = str(recipe.folder / "bin/python"), list(recipe.constraints), list[str]()
-    with tempfile.TemporaryDirectory(prefix="tuneoff-") as temporary:
+    with tempfile.TemporaryDirectory(dir=recipe.folder) as temporary:  # what SIGKILL leaves goes with the folder
         wheels = [str(_wheel(name, Path(temporary))) for name, _ in recipe.copied]
         bounds = Path(temporary, "constraints.txt")
         while True:
