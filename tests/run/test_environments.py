@@ -34,7 +34,7 @@ def optuna(version: str = "4.5.0", **environment: object) -> RunSpec:
     return replace(make_spec("optuna", target="tuneoff_adapters.optuna.adapter:OptunaAdapter", workload=NULL), environment=own)
 
 
-@pytest.fixture(params=["uv", "pip"])
+@pytest.fixture(params=["uv", pytest.param("pip", marks=pytest.mark.slow)])
 def index(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder of stub wheels, which is all that uv, and in its absence pip, know."""
     if request.param == "pip":
