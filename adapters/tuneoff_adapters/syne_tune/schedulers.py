@@ -32,9 +32,22 @@ def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslatio
     points = None
     if isinstance(translation, ListTranslation):
         points = [{LIST_INDEX: index} for index in range(len(translation.configurations))]
+    rungs = {
+        "max_t": experiment.budget.epochs_per_trial + 1,  # at max_t it stops a trial, so a full-length one would be killed
+        "grace_period": pruner.options.get("first_rung_epochs", 1),
+        "reduction_factor": pruner.options.get("reduction_factor", 3),
+        "brackets": pruner.options.get("brackets", 3) if pruner.name == "hyperband" else 1,
+    }
+    rule = {  # of MedianStoppingRule, which takes no metric from what it wraps
+        "metric": OBJECTIVE,
+        "running_average": True,
+        "grace_time": pruner.options.get("first_epoch", 1),
+        "grace_population": pruner.options.get("min_trials", 5) + 1,  # it counts the trial itself
+        "rank_cutoff": 0.5,
+    }
     numpy.random.seed(seed)
     if not hasattr(baselines, "TPE"):
-        return make_scheduler_0_13(spec, domains(translation.native), points)
+        return make_scheduler_0_13(spec, domains(translation.native), points, rungs, rule)
     arguments: dict[str, Any] = {
         "config_space": domains(translation.native),
         "do_minimize": experiment.objective.mode == "min",
@@ -46,34 +59,16 @@ def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslatio
         if "brackets" not in inspect.signature(halving).parameters:  # before 0.16: it hands no rungs on, 0.14's no points
             of_sampler = {"searcher": HALVING_SEARCHERS.get(sampler.name, "random_search"), "searcher_kwargs": of_sampler}
             halving = halving.__base__
-        return halving(
-            metric=OBJECTIVE,
-            time_attr=TIME_ATTRIBUTE,
-            max_t=experiment.budget.epochs_per_trial + 1,  # at max_t it stops a trial, so a full-length one would be killed
-            grace_period=pruner.options.get("first_rung_epochs", 1),
-            reduction_factor=pruner.options.get("reduction_factor", 3),
-            brackets=pruner.options.get("brackets", 3) if pruner.name == "hyperband" else 1,
-            **of_sampler,
-            **arguments,
-        )
+        return halving(metric=OBJECTIVE, time_attr=TIME_ATTRIBUTE, **rungs, **of_sampler, **arguments)
     name = CLASSES[sampler.name]
     metric = {"metrics": [OBJECTIVE]} if name == "RandomSearch" else {"metric": OBJECTIVE}
     scheduler = getattr(baselines, name)(**metric, points_to_evaluate=points, **sampler.options, **arguments)
     if pruner.name != "median":
         return scheduler
     is_new = "time_attr" in inspect.signature(MedianStoppingRule).parameters  # since 0.15
-    # it wraps random search; metric and direction are repeated because the rule takes neither from what it wraps
-    return MedianStoppingRule(
-        scheduler,
-        **{"time_attr" if is_new else "resource_attr": TIME_ATTRIBUTE},
-        metric=OBJECTIVE,
-        do_minimize=experiment.objective.mode == "min",
-        running_average=True,
-        grace_time=pruner.options.get("first_epoch", 1),
-        grace_population=pruner.options.get("min_trials", 5) + 1,  # it counts the trial itself
-        rank_cutoff=0.5,
-        random_seed=seed,
-    )
+    rule["time_attr" if is_new else "resource_attr"] = TIME_ATTRIBUTE
+    # it wraps random search, and takes no direction from it either
+    return MedianStoppingRule(scheduler, **rule, do_minimize=arguments["do_minimize"], random_seed=seed)
 
 
 def domains(native: Mapping[str, Native]) -> dict[str, Any]:

@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 NAMES = {"TPE": "KDE", "BOTorch": "BoTorch"}  # by the later one
 
 
-def make_scheduler_0_13(spec: RunSpec, space: dict[str, Any], points: list[dict[str, int]] | None) -> Any:
+def make_scheduler_0_13(
+    spec: RunSpec, space: dict[str, Any], points: list[dict[str, int]] | None, rungs: dict[str, Any], rule: dict[str, Any]
+) -> Any:
     """Return the scheduler of 0.13 for an experiment.
 
     `points`: a list's, to be evaluated; without one it begins as later releases do, not at the middle of the space.
+    `rungs`, `rule`: the arguments of successive halving and of the median rule that all releases have.
     """
     from syne_tune.optimizer import baselines
     from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
@@ -38,24 +41,8 @@ def make_scheduler_0_13(spec: RunSpec, space: dict[str, Any], points: list[dict[
     else:
         arguments["search_options"] = dict(sampler.options)
     if pruner.name in HALVING_PRUNERS:
-        return getattr(baselines, name)(
-            resource_attr=TIME_ATTRIBUTE,
-            max_t=experiment.budget.epochs_per_trial + 1,
-            type="stopping",
-            grace_period=pruner.options.get("first_rung_epochs", 1),
-            reduction_factor=pruner.options.get("reduction_factor", 3),
-            brackets=pruner.options.get("brackets", 3) if pruner.name == "hyperband" else 1,
-            **arguments,
-        )
+        return getattr(baselines, name)(resource_attr=TIME_ATTRIBUTE, type="stopping", **rungs, **arguments)
     scheduler = getattr(baselines, NAMES.get(name, name))(**arguments)
     if pruner.name != "median":
         return scheduler
-    return MedianStoppingRule(
-        scheduler,
-        resource_attr=TIME_ATTRIBUTE,
-        metric=OBJECTIVE,
-        running_average=True,
-        grace_time=pruner.options.get("first_epoch", 1),
-        grace_population=pruner.options.get("min_trials", 5) + 1,
-        rank_cutoff=0.5,
-    )
+    return MedianStoppingRule(scheduler, resource_attr=TIME_ATTRIBUTE, **rule)
