@@ -19,7 +19,7 @@ DISTRIBUTIONS = {  # of modules with another name
 _EXTRAS = re.compile(rf"{OWN}\[([\w,-]+)\]")
 _OF_EXTRA = re.compile(r"(?P<what>.+?); extra == ['\"](?P<extra>[^'\"]+)['\"]")
 _PROGRAM = re.compile(rf"(?:(?:'[^']*/|\S*/)?{OWN}'?|(?:'[^']*'|\S+) -m (?:{OWN}|pip install)|pip install) \S")
-_QUOTED, _SENTENCE = re.compile("'[^']*'"), re.compile("[.,;:](?: |$)")
+QUOTED, _SENTENCE = re.compile("'[^']*'"), re.compile("[.,;:](?: |$)")
 
 
 def program() -> str:
@@ -86,7 +86,7 @@ def _declared() -> dict[str, list[str]]:
 
 def is_command(text: str) -> bool:
     """Tell whether a text is a command, and no sentence that begins as one."""
-    return _PROGRAM.match(text) is not None and _SENTENCE.search(_QUOTED.sub("", text)) is None
+    return _PROGRAM.match(text) is not None and _SENTENCE.search(QUOTED.sub("", text)) is None
 
 
 def split_command(line: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from tuneoff.base.commands import split_command
+from tuneoff.base.commands import QUOTED, split_command
 
 MINUTE, HOUR = 60.0, 3600.0  # in seconds
 MISSING = "–"
@@ -22,7 +22,6 @@ LONG = 1e7  # from here on a figure of a fixed unit has an exponent
 SMALL = 0.0995  # below, two decimals say less than two digits
 MOST_DECIMALS = 6
 FOLD = 14  # longest line of a name, where it can be broken
-_QUOTED = re.compile("'[^']*'")
 
 
 def counted(count: int, what: str) -> str:
@@ -149,7 +148,7 @@ def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
             yield from wrapped([text, f"{indent}  {command}"], width)
             continue
         more = " \\" if command else ""
-        if more and any(" " in quoted for quoted in _QUOTED.findall(line)):  # a quoted blank is no place to break at
+        if more and any(" " in quoted for quoted in QUOTED.findall(line)):  # a quoted blank is no place to break at
             yield line
             continue
         most = max(width, 40) - len(more)

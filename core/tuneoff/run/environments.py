@@ -257,19 +257,17 @@ def _make(recipe: Recipe, label: str, lock: int, tell: Tell) -> None:
 def _install(recipe: Recipe, label: str, log: Path, lock: int, uv: str | None) -> tuple[str, ...]:
     """Install what a recipe asks for, and return the constraints that could not be kept."""
     python, constraints, dropped = str(recipe.folder / "bin/python"), list(recipe.constraints), list[str]()
+    installer, environment = [sys.executable, "-m", "pip", "--python", python, "install", "--no-compile"], dict(os.environ)
+    if uv is not None:
+        settings = _pip_settings()
+        more = ["--no-index"] if settings.get("no-index") in ("1", "true", "yes") else []
+        installer, environment = [uv, "pip", "install", "--python", python, *more], _for_uv(settings)
     with tempfile.TemporaryDirectory(dir=recipe.folder) as temporary:  # what SIGKILL leaves goes with the folder
         wheels = [str(_wheel(name, Path(temporary))) for name, _ in recipe.copied]
         bounds = Path(temporary, "constraints.txt")
         while True:
             bounds.write_text("".join(f"{text}\n" for text in constraints))
-            words = ["install", "--constraint", str(bounds), *wheels, *recipe.requirements]
-            if uv is not None:
-                settings = _pip_settings()
-                more = ["--no-index"] if settings.get("no-index") in ("1", "true", "yes") else []
-                is_well = _ended_well([uv, "pip", *words, *more, "--python", python], log, lock, _for_uv(settings))
-            else:
-                is_well = _ended_well([sys.executable, "-m", "pip", "--python", python, *words, "--no-compile"], log, lock)
-            if is_well:
+            if _ended_well([*installer, "--constraint", str(bounds), *wheels, *recipe.requirements], log, lock, environment):
                 return tuple(dropped)
             text = _problem(log)
             refused = [bound for bound in constraints if re.search(rf"(?<![\w.-]){name_of(bound)}(?![\w-])", text, re.IGNORECASE)]
@@ -341,7 +339,7 @@ def _wheel(distribution: str, folder: Path) -> Path:
 
     installed = metadata.distribution(distribution)
     tag = re.search(r"^Tag: (\S+)$", installed.read_text("WHEEL") or "", re.MULTILINE)
-    name = f"{re.sub('[-_.]+', '_', distribution)}-{installed.version}-{tag[1] if tag is not None else 'py3-none-any'}.whl"
+    name = f"{canonical(distribution).replace('-', '_')}-{installed.version}-{tag[1] if tag is not None else 'py3-none-any'}.whl"
     info = next(file for file in files_of(distribution) if file.endswith(".dist-info/METADATA")).removesuffix("/METADATA")
     with zipfile.ZipFile(folder / name, "w") as wheel:
         for file in files_of(distribution):
@@ -375,7 +373,7 @@ def _fingerprint(folder: Path) -> tuple[str, int, int]:
             status = path.lstat()
             size += status.st_size
             shared += status.st_size if status.st_nlink > 1 else 0
-            if name not in (BUILT, f".{BUILT}.{os.getpid()}.tmp") and path.suffix != ".pyc":
+            if name != BUILT and path.suffix != ".pyc":
                 total.update(f"{path.relative_to(folder)}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
     return total.hexdigest()[:16], size, shared
 
