@@ -31,6 +31,7 @@ class SerialAdapter(PoolAdapter):
             "scripted": Offer(implementation="tuneoff.run.trial.pool_worker.work"),
         },
         retry=Support.YES,
+        first_configurations="submitted first",
         reports="none",
         changed_defaults=(
             "a pool of tuneoff: processes that live as long as the run, have the workload's `preload` imported before their "
@@ -56,7 +57,8 @@ class SerialAdapter(PoolAdapter):
         """Yield trials in the order of the sampler."""
         spec = self.context.spec
         listed = listed_configurations(spec)
-        configurations = iter(listed) if listed is not None else draws(spec.experiment.search_space, spec.sampler_seed)
+        drawn = draws(spec.experiment.search_space, spec.sampler_seed)
+        configurations = listed if listed is not None else itertools.chain(spec.experiment.configurations, drawn)
         for number, configuration in enumerate(itertools.islice(configurations, spec.experiment.budget.trials)):
             yield trial_name(number), configuration
 

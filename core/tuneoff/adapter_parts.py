@@ -14,6 +14,7 @@ from tuneoff.experiment.translation import (
     NativeLogInteger,
     SpaceTranslation,
     Translation,
+    given_values,
     translation_of,
 )
 from tuneoff.experiment.trial_context import TrialContext
@@ -64,6 +65,7 @@ __all__ = [
     "WorkloadSpec",
     "configuration_digest",
     "draws",
+    "given_values",
     "hold_children",
     "import_framework",
     "listed_configurations",

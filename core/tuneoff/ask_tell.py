@@ -26,6 +26,7 @@ from tuneoff.experiment.translation import (
     NativeIndex,
     NativeLogInteger,
     Translation,
+    given_values,
     translation_of,
 )
 from tuneoff.run.pool_adapter import WORK, PoolAdapter
@@ -82,8 +83,9 @@ class AskTellAdapter(PoolAdapter):
     0 .. size - 1. A space has at least one; its names are core's, not those of the file.
 
     Of the capabilities a subclass declares what is the library's own; this class adds retries, the pruners `none` and
-    `scripted`, with `enqueue` the samplers `fixed` and `grid`, the `module` if it is named as the `package`, and the rest of an
-    `Offer(same_as=...)`. It may define whatever this class documents; the other names of this class and its bases are core's.
+    `scripted`, with `enqueue` the samplers `fixed` and `grid` and `first_configurations`, the `module` if it is named as the
+    `package`, and the rest of an `Offer(same_as=...)`. It may define whatever this class documents; the other names of this class
+    and its bases are core's.
 
     Raises:
         TypeError: a subclass defines one of core's names, or offers a pruner of its own and has no `report`.
@@ -200,7 +202,8 @@ class AskTellAdapter(PoolAdapter):
         super().setup()
         translation = translation_of(self.context.spec)
         self.__space = _Numbered(translation)
-        self.__listed = range(len(translation.configurations)) if isinstance(translation, ListTranslation) else None
+        self.__given = [self.__space.named(values) for values in given_values(self.context.spec)]
+        self.__is_listed = isinstance(translation, ListTranslation)
         self.__handles: dict[str, Hashable] = {}
         self.__completed: dict[Hashable, Best] = {}
         self.__losses: dict[Hashable, float] = {}
@@ -209,9 +212,9 @@ class AskTellAdapter(PoolAdapter):
 
     def propose(self) -> Iterator[Proposal]:
         """Yield what the library is asked for, or given where there is a list."""
-        for number in self.__listed or range(self.experiment.budget.trials):
+        for number in range(len(self.__given) if self.__is_listed else self.experiment.budget.trials):
             trial_id = trial_name(number)
-            yield trial_id, self.__ask(trial_id, None if self.__listed is None else dict.fromkeys(self.__space.native, number))
+            yield trial_id, self.__ask(trial_id, self.__given[number] if number < len(self.__given) else None)
 
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         started = clock.monotonic_ns()
@@ -274,8 +277,11 @@ class _Numbered:
         return self._translation.decode({name: native[key] for key, name in self._names.items() if key in native})
 
     def encode(self, configuration: Mapping[str, Any]) -> dict[str, float | int]:
-        encoded = self._translation.encode(configuration)
-        return {key: encoded[name] for key, name in self._names.items()}
+        return self.named(self._translation.encode(configuration))
+
+    def named(self, native: Mapping[str, float | int]) -> dict[str, float | int]:
+        """Return native values under these names."""
+        return {key: native[name] for key, name in self._names.items()}
 
 
 def _chosen(kind: Native) -> Native:
@@ -309,4 +315,5 @@ def _completed(cls: type[AskTellAdapter]) -> Capabilities:
         reports="none",
         changed_defaults=(_SUPPLIED, *([] if _overrides(cls, "best") else [_CORES_BEST]), *declared.changed_defaults),
         retry=Support.YES,
+        first_configurations=offer_of_list.implementation if listed else "",
     )

@@ -18,6 +18,7 @@ CAPABILITIES = Capabilities(
     module="optuna",
     minimum_version="4.0",
     below_version="6",
+    first_configurations="optuna.study.Study.enqueue_trial",
     install="tuneoff[optuna]",
     samplers={
         "random": Offer(

@@ -13,7 +13,7 @@ from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.strategies import LISTED, release_refusal
-from tuneoff.experiment.translation import ListTranslation, translation_of
+from tuneoff.experiment.translation import ListTranslation, given_values, translation_of
 from tuneoff.run.pool_adapter import platform_of
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
@@ -105,7 +105,7 @@ def storage_refusal(spec: RunSpec) -> str | None:
                 "host reaches, without Optuna's heartbeat (a worker's end is seen by itself)"
             )
         experiment = spec.experiment
-        enqueues = experiment.sampler.name in LISTED or experiment.failures.retries > 0
+        enqueues = experiment.sampler.name in LISTED or experiment.configurations or experiment.failures.retries > 0
         refusal = release_refusal("Optuna's gRPC proxy", "4.2" if storage.kind == "grpc" else "", spec, CAPABILITIES)
         refusal = refusal or (None if spec.environment is not None else _package_refusal(storage))
         if refusal:
@@ -113,7 +113,8 @@ def storage_refusal(spec: RunSpec) -> str | None:
         if enqueues and storage.kind == "sqlite" and experiment.workers.count > 1:
             return (
                 "Optuna over SQLite may give an enqueued configuration to two workers (it locks no rows), so samplers fixed and "
-                f"grid, and retries, need one, but got workers.count={experiment.workers.count}; use another storage"
+                "grid, first configurations and retries need one, but got workers.count="
+                f"{experiment.workers.count}; use another storage"
             )
         if storage.managed:
             from tuneoff_adapters.optuna.servers import server_refusal
@@ -176,6 +177,7 @@ def study_plan(spec: RunSpec, folder: Path, storage: Storage = JOURNAL, study_na
         trials=experiment.budget.trials,
         translation=translation,
         listed=isinstance(translation, ListTranslation),
+        enqueued=tuple(given_values(spec)),
         sampler=experiment.sampler,
         pruner=experiment.pruner,
         stops=dict(experiment.stops) if experiment.pruner.name == "scripted" else {},

@@ -24,7 +24,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from tuneoff.base.identity import trial_name
 from tuneoff.errors import InfrastructureError
-from tuneoff.experiment.translation import LIST_INDEX, ListTranslation
 from tuneoff_adapters.optuna.plan import RETRY_OF, StudyPlan
 
 if TYPE_CHECKING:
@@ -193,12 +192,11 @@ def quieten() -> None:
 
 
 def create_study(plan: StudyPlan) -> Study:
-    """Create the study, and enqueue the listed configurations."""
+    """Create the study, and enqueue the configurations that are given."""
     direction = StudyDirection.MAXIMIZE if plan.mode == "max" else StudyDirection.MINIMIZE
     study = optuna.create_study(study_name=plan.study_name, storage=open_storage(plan), direction=direction)
-    if isinstance(plan.translation, ListTranslation):
-        for index in range(min(plan.trials, len(plan.translation.configurations))):
-            study.enqueue_trial({LIST_INDEX: index})
+    for values in plan.enqueued:
+        study.enqueue_trial(dict(values))
     return study
 
 

@@ -18,6 +18,7 @@ CAPABILITIES = Capabilities(
     below_version="2.61",
     install=_INSTALL,
     platforms=("local", "cluster"),
+    first_configurations="points_to_evaluate of BasicVariantGenerator and OptunaSearch",
     samplers={
         "random": Offer(implementation="ray.tune.search.BasicVariantGenerator"),
         "grid": Offer(

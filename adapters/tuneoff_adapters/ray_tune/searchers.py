@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ray import tune
@@ -13,7 +13,7 @@ from ray.tune.search.basic_variant import BasicVariantGenerator
 from tuneoff.base import clock
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import LISTED
-from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, Translation
+from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, Translation, given_values
 from tuneoff_adapters.ray_tune.config_keys import OBJECTIVE
 from tuneoff_adapters.ray_tune.observer import retried_trial_class
 from tuneoff_adapters.ray_tune.submission import Submissions
@@ -46,8 +46,8 @@ class Announcer:
 class AnnouncedVariants(BasicVariantGenerator):  # type: ignore[misc]
     """Ray's own random and grid search. Its state is not saved."""
 
-    def __init__(self, submissions: Submissions, seed: int, max_concurrent: int) -> None:
-        super().__init__(max_concurrent=max_concurrent, random_state=seed)
+    def __init__(self, submissions: Submissions, points: list[dict[str, float | int]], seed: int, max_concurrent: int) -> None:
+        super().__init__(points_to_evaluate=points, max_concurrent=max_concurrent, random_state=seed)
         self.announcer = Announcer(submissions)
 
     def next_trial(self) -> Any:
@@ -102,14 +102,17 @@ def _domain(native: Any) -> Any:
 
 def make_search(spec: RunSpec, submissions: Submissions) -> Any:
     """Return the search algorithm. At most `workers.count` trials are submitted and not ended: none waits in Ray."""
-    count, seed = spec.experiment.workers.count, spec.sampler_seed
-    if spec.experiment.sampler.name in BY_SEED_ALONE:
-        return AnnouncedVariants(submissions, seed, count)
-    searcher = optuna_search(spec.experiment.sampler.name, dict(spec.experiment.sampler.options), seed)
+    experiment, seed = spec.experiment, spec.sampler_seed
+    count, name = experiment.workers.count, experiment.sampler.name
+    first = [] if name in LISTED else given_values(spec)
+    points = [{key: values[name] for key, name in submissions.keys.items()} for values in first]
+    if name in BY_SEED_ALONE:
+        return AnnouncedVariants(submissions, points, seed, count)
+    searcher = optuna_search(name, dict(experiment.sampler.options), seed, points)
     return AnnouncedSearch(submissions, ConcurrencyLimiter(searcher, max_concurrent=count))
 
 
-def optuna_search(name: str, options: dict[str, Any], seed: int) -> Any:
+def optuna_search(name: str, options: dict[str, Any], seed: int, points: Sequence[dict[str, float | int]] = ()) -> Any:
     """Return Ray's OptunaSearch with a seeded sampler of Optuna; metric and mode come from the TuneConfig."""
     import optuna
     from ray.tune.search.optuna import OptunaSearch
@@ -128,4 +131,4 @@ def optuna_search(name: str, options: dict[str, Any], seed: int) -> Any:
         "sobol": {"warn_independent_sampling": False, "qmc_type": "sobol", "scramble": True},
     }
     sampler = samplers[name](seed=seed, **{**settings.get(name, {}), **options})
-    return OptunaSearch(sampler=sampler)
+    return OptunaSearch(sampler=sampler, points_to_evaluate=list(points) or None)

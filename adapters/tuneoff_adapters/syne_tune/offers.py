@@ -54,6 +54,7 @@ CAPABILITIES = Capabilities(
     minimum_version="0.13",
     below_version="0.17",
     install="tuneoff[syne-tune]",
+    first_configurations="points_to_evaluate of the searcher",
     platforms=("local",),
     samplers={
         "random": Offer(

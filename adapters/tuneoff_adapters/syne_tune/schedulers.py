@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, NativeIndex
+from tuneoff.experiment.translation import ListTranslation, NativeIndex, given_values
 from tuneoff_adapters.syne_tune.offers import CLASSES, HALVING_CLASSES, HALVING_PRUNERS, HALVING_SEARCHERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
 from tuneoff_adapters.syne_tune.schedulers_0_13 import make_scheduler_0_13
@@ -29,9 +29,7 @@ def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslatio
     experiment = spec.experiment
     sampler, pruner = experiment.sampler, experiment.pruner
     seed = spec.sampler_seed
-    points = None
-    if isinstance(translation, ListTranslation):
-        points = [{LIST_INDEX: index} for index in range(len(translation.configurations))]
+    points = given_values(spec) or None
     rungs = {
         "max_t": experiment.budget.epochs_per_trial + 1,  # at max_t it stops a trial, so a full-length one would be killed
         "grace_period": pruner.options.get("first_rung_epochs", 1),

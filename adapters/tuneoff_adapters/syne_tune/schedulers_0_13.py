@@ -14,7 +14,7 @@ NAMES = {"TPE": "KDE", "BOTorch": "BoTorch"}  # by the later one
 
 
 def make_scheduler_0_13(
-    spec: RunSpec, space: dict[str, Any], points: list[dict[str, int]] | None, rungs: dict[str, Any], rule: dict[str, Any]
+    spec: RunSpec, space: dict[str, Any], points: list[dict[str, float | int]] | None, rungs: dict[str, Any], rule: dict[str, Any]
 ) -> Any:
     """Return the scheduler of 0.13 for an experiment.
 

@@ -108,6 +108,7 @@ class Capabilities:
     samplers: Mapping[str, Offer] = field(default_factory=dict)
     pruners: Mapping[str, Offer] = field(default_factory=dict)
     retry: Support = Support.NOT_BY_TUNEOFF
+    first_configurations: str = ""  # the framework's means to try given ones first, which its samplers learn from; "": none
     long_lived_workers: bool = True  # False: one process per trial
     reports: Reports = "every_epoch"  # none | at_end | every_epoch
     head_node: bool = False

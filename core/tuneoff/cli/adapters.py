@@ -87,6 +87,7 @@ def _to_json(listing: AdapterListing) -> dict[str, Any]:
         "samplers": {name: _offer_to_json(offer) for name, offer in capabilities.samplers.items()},
         "pruners": {name: _offer_to_json(offer) for name, offer in capabilities.pruners.items()},
         "retry": capabilities.retry.value,
+        "first_configurations": capabilities.first_configurations or None,
         "long_lived_workers": capabilities.long_lived_workers,
         "changed_defaults": list(capabilities.changed_defaults),
         "notes": list(capabilities.notes),
@@ -125,6 +126,8 @@ def _rows(capabilities: Capabilities) -> Iterator[Row]:
     yield from _offers("sampler", capabilities.samplers, capabilities.install)
     yield from _offers("pruner", capabilities.pruners, capabilities.install)
     yield ("feature", "retry", capabilities.retry.value, "failures.retries: a trial whose worker died is tried again")
+    first = capabilities.first_configurations
+    yield ("feature", "first_configurations", "yes" if first else "no", first)
     workers = "its workers live for the whole run" if capabilities.long_lived_workers else "one process per trial"
     yield ("feature", "long_lived_workers", "yes" if capabilities.long_lived_workers else "no", workers)
 

@@ -17,7 +17,7 @@ from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNa
 from tuneoff.experiment import spec
 from tuneoff.experiment.load import MatrixFile, Variant
 from tuneoff.experiment.schema import DrawPart, ExperimentFile, ObjectivePart
-from tuneoff.experiment.strategies import check_pruner, check_sampler, sample_distinct
+from tuneoff.experiment.strategies import LISTED, check_pruner, check_sampler, sample_distinct
 from tuneoff.workload import Workload
 
 Configurations = tuple[Mapping[str, Any], ...]
@@ -57,6 +57,10 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
                 "`sampler: fixed` needs a list of configurations, but got none; give them, or {sample: 20, seed: 0}"
             )
         fixed = listed if sampler.name == "fixed" else ()
+    with at("first_configurations"):
+        first = _completed(file.first_configurations or (), space)
+        if first and sampler.name in LISTED:
+            raise ExperimentError(f"sampler {sampler.name!r} tries nothing but its list; remove them, or use another sampler")
     with at("stops"):
         stops = _stops(file, space, listed, epochs) if pruner.name == "scripted" else {}
     with at("sampler"):
@@ -72,6 +76,8 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
             )
     with at("budget.trials"):
         trials = _trials(file.budget.trials, sampler.name, most)
+        if len(first) > trials:
+            raise ExperimentError(f"must be at least the {len(first)} `first_configurations`, but got {trials}")
     return spec.ExperimentSpec(
         workload=spec.WorkloadSpec(
             name=file.workload.name,
@@ -91,7 +97,7 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         workers=file.workers,
         timeouts=file.timeouts,
         failures=file.failures,
-        configurations=fixed,
+        configurations=fixed or first,
         stops=stops,
         variant=variant.values,
         task_digest=variant.task_digest,
@@ -167,9 +173,14 @@ def _configurations(file: ExperimentFile, space: SearchSpace) -> Configurations:
         return ()
     if isinstance(file.configurations, DrawPart):
         return tuple(sample_distinct(space, file.configurations.sample, file.configurations.seed))
+    return _completed(file.configurations, space)
+
+
+def _completed(configurations: Iterable[Mapping[str, Any]], space: SearchSpace) -> Configurations:
+    """Return given configurations with what they leave out of their constants, checked."""
     completed = []
     seen: dict[str, int] = {}
-    for index, partial in enumerate(file.configurations):
+    for index, partial in enumerate(configurations):
         try:
             configuration = space.complete(partial)
         except ExperimentError as error:

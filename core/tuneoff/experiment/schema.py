@@ -272,6 +272,10 @@ class ExperimentFile(FilePart, frozen=True, kw_only=True):
     sampler: Strategy = Strategy(name="random")
     pruner: Strategy = Strategy(name="none")
     configurations: Annotated[list[dict[str, Any]], Meta(min_length=1)] | DrawPart | None = None
+    first_configurations: Annotated[
+        Annotated[list[dict[str, Any]], Meta(min_length=1)] | None,
+        Meta(description="Tried in this order before the sampler proposes any, which is told of them; part of the budget."),
+    ] = None
     stops: Annotated[list[StopPart], Meta(min_length=1)] | None = None
     budget: BudgetPart = BudgetPart()
     workers: Workers = Workers()
@@ -320,7 +324,10 @@ class ExperimentFile(FilePart, frozen=True, kw_only=True):
     @property
     def listed(self) -> int:
         """How many configurations are given or to be drawn."""
-        return self.configurations.sample if isinstance(self.configurations, DrawPart) else len(self.configurations or ())
+        first = len(self.first_configurations or ())
+        return first + (
+            self.configurations.sample if isinstance(self.configurations, DrawPart) else len(self.configurations or ())
+        )
 
     @property
     def seed_list(self) -> list[int]:

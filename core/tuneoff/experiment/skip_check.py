@@ -13,7 +13,7 @@ from tuneoff.base.tracebacks import text_of
 from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
 from tuneoff.experiment.environments import refusals
 from tuneoff.experiment.spec import RunSpec, Strategy
-from tuneoff.experiment.strategies import release_refusal
+from tuneoff.experiment.strategies import LISTED, release_refusal
 from tuneoff.registry import AdapterClass
 
 NO_PRUNER = Strategy(name="none")
@@ -75,6 +75,9 @@ def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool 
     if retries and capabilities.retry is not Support.YES:
         by = capabilities.retry.value
         yield f"adapter {spec.adapter!r} repeats no trials ({by}), but `failures.retries` is {retries}; set it to 0"
+    is_listed = spec.experiment.sampler.name in LISTED
+    if spec.experiment.configurations and not is_listed and not capabilities.first_configurations:
+        yield f"adapter {spec.adapter!r} has no means to try given configurations first; leave `first_configurations` out"
     limit, limiter = spec.experiment.workers.cpu_limit, capabilities.cpu_limiter
     if (limiter and limit == "affinity") or (limiter == NO_LIMITER and limit != "none"):
         what = "no limit" if limiter == NO_LIMITER else f"a quota by the {limiter}"

@@ -183,7 +183,7 @@ class ExperimentSpec:
     workers: Workers = field(default_factory=Workers)
     timeouts: Timeouts = field(default_factory=Timeouts)
     failures: Failures = field(default_factory=Failures)
-    configurations: tuple[Mapping[str, Any], ...] = ()  # for `sampler: fixed`, in order
+    configurations: tuple[Mapping[str, Any], ...] = ()  # in order: with `sampler: fixed` all, else those tried first
     stops: Mapping[str, int] = field(default_factory=dict)  # for `pruner: scripted`: configuration digest -> last epoch
     variant: Mapping[str, Any] = field(default_factory=dict)  # the `matrix:`/`zip:` values of this cell, for tables
     task_digest: str = ""  # of what the task changes against the file's base; "": nothing, or the file has no tasks

@@ -171,6 +171,13 @@ def translation_of(spec: RunSpec) -> SpaceTranslation | ListTranslation:
     return SpaceTranslation(spec.experiment.search_space) if listed is None else ListTranslation(listed)
 
 
+def given_values(spec: RunSpec) -> list[dict[str, float | int]]:
+    """Return the native values of the configurations that a run is given, in order: a whole list, or those tried first."""
+    translation = translation_of(spec)
+    given = translation.configurations if isinstance(translation, ListTranslation) else spec.experiment.configurations
+    return [translation.encode(configuration) for configuration in given]
+
+
 def native(dimension: Dimension) -> Native:
     """Return the native kind that draws `dimension` exactly."""
     if isinstance(dimension, Float):

@@ -9,8 +9,10 @@ from typing import Any, Literal
 from tuneoff.base.capabilities import Capabilities, Offer, Support, offered
 from tuneoff.base.findings import Finding, not_applicable, out_of_reach
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.packages import missing_modules
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, Strategy, Timeouts, Workers, WorkloadSpec
+from tuneoff.experiment.strategies import sample_distinct
 from tuneoff.trust.check.probe_workload import ACTS, METRIC, Act, Probe, ProbeWithoutState
 
 EPOCHS = 3
@@ -50,6 +52,8 @@ NUMBERS = SearchSpace(  # every sampler can have it: numbers only, and a grid th
         "dropout": stepped(0.0, 0.5, 0.25, integer=False),
     }
 )
+GIVEN, PROPOSED = 24, 4  # first configurations, more than samplers draw at random before they use their model; then others
+FIRST = ("first", "first-others")  # one seed, and other first configurations
 FAULTS: tuple[Act, ...] = ("raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "memory")
 CHOICES = (1, 1.0, True, "1")  # equal to many programs
 CARELESS_ACTS: tuple[Act, ...] = ("sound", "sound", "raise-base", "sound", "text", "sound", "kill-self", "sound")
@@ -184,6 +188,8 @@ class CheckRun:
             return out_of_reach(reason) if stops else not_applicable(reason)
         if (reason := not_offered("sampler", spec.sampler.name, capabilities.samplers)) is not None:
             return not_applicable(reason) if spec.sampler.name == "default" else out_of_reach(reason)
+        if self.name in FIRST and not capabilities.first_configurations:
+            return not_applicable("first configurations are not offered")
         if self.without_groups and capabilities.memory_limiter:
             return not_applicable(f"memory is limited by: {capabilities.memory_limiter}")
         return None
@@ -248,11 +254,27 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
         CheckRun("retried", acting(retried)),
         *(CheckRun(f"failed-{step}", few, plant=step) for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")),
         CheckRun("undeployed-twice", few, plant="twice"),
+        *(CheckRun(name, _first(capabilities, number)) for number, name in enumerate(FIRST)),
         CheckRun(MANY, replace(random_search(150), budget=Budget(trials=150, epochs_per_trial=1))),
         CheckRun("interrupted", interrupted, act="interrupt", is_alone=True),
         CheckRun("wall-clock", random_search(60, options={"epoch_seconds": 0.3}, budget=too_many), is_alone=True),
     ]
     return {run.name: run for run in runs}
+
+
+def _first(capabilities: Capabilities, number: int) -> ExperimentSpec:
+    """Return an experiment that tries given configurations first, the sampler with a model if there is one."""
+    samplers = offered(capabilities.samplers)
+    has_model = [name for name in ("default", "tpe") if name in samplers and samplers[name].same_as != "random"]
+    name = next((name for name in has_model if not missing_modules(samplers[name].needs)), "random")
+    space = Probe.default_space()
+    return random_search(
+        GIVEN + PROPOSED,
+        search_space=space,
+        sampler=Strategy(name=name),
+        workers=Workers(count=1),
+        configurations=tuple(sample_distinct(space, GIVEN, seed=number)),
+    )
 
 
 _ODD: list[tuple[float, Act]] = [

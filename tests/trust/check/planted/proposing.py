@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from trust.check.planted.base import Altered, Task
+from tuneoff.adapter import Offer
 from tuneoff.experiment.strategies import draws
 from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.trial_process import trial_process
@@ -24,6 +25,24 @@ class RepeatsOne(SerialAdapter):
         if self.context.spec.experiment.objective.mode == "min":
             proposals[-1] = (proposals[-1][0], proposals[0][1])
         return iter(proposals)
+
+
+class IgnoresFirst(SerialAdapter):
+    """Says that it tries given configurations first, and tries them last."""
+
+    def propose(self) -> Proposals:
+        proposals = list(super().propose())
+        configurations = [configuration for _, configuration in proposals]
+        count = len(self.context.spec.experiment.configurations)
+        return ((name, item) for (name, _), item in zip(proposals, configurations[count:] + configurations[:count], strict=True))
+
+
+class LearnsNothing(SerialAdapter):
+    """Offers a sampler with a model, and draws at random."""
+
+    capabilities = replace(
+        SerialAdapter.capabilities, samplers={**SerialAdapter.capabilities.samplers, "tpe": Offer(implementation="none")}
+    )
 
 
 class PassesOnAnother(SerialAdapter):

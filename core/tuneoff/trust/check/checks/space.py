@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.base.space import SearchSpace
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
-from tuneoff.trust.check.planned_runs import DRAWS, SEED, not_offered, repetitions
+from tuneoff.trust.check.planned_runs import DRAWS, FIRST, SEED, not_offered, repetitions
 from tuneoff.trust.space_test.judge import Sample, judge
 
 FIXED = ("honest-max", "honest-min")
@@ -42,6 +43,34 @@ def _listed(evidence: AdapterEvidence) -> Finding:
         if missing:
             problems.append(f"{run.name}: {missing} of {listed.total()} given configurations were not submitted")
     return judged(problems)
+
+
+@check(
+    "configurations.first",
+    rule="`first_configurations` are submitted first, in their order, within the budget, and the sampler learns from them",
+    reason="known good points save trials only if they come first and the model is told of them",
+    way_out="hand given_values(spec) to the framework's own means, e.g. enqueue or points_to_evaluate, before it proposes any",
+    reads=FIRST,
+)
+def _first(evidence: AdapterEvidence) -> Finding:
+    problems, proposals = [], []
+    for run in evidence.some(*FIRST):
+        given = [configuration_digest(configuration) for configuration in run.experiment.configurations]
+        submitted = [configuration_digest(event.configuration) for event in run.of(schema.TrialSubmitted) if event.attempt == 1]
+        in_order = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(given, submitted, strict=False)))
+        if in_order < len(given):
+            problems.append(f"{run.name}: only {in_order} of {len(given)} given configurations were submitted first, in order")
+        if len(submitted) != run.experiment.budget.trials:
+            problems.append(
+                f"{run.name}: {len(submitted)} trials were submitted, but the budget is {run.experiment.budget.trials}"
+            )
+        proposals.append(submitted[len(given) :])
+    sampler = evidence.runs[FIRST[0]].experiment.sampler.name
+    if sampler == "random":
+        return judged(problems, "no sampler with a model here: what it learns cannot be seen")
+    if len(proposals) == len(FIRST) and proposals[0] == proposals[1]:
+        problems.append(f"sampler {sampler!r} proposed the same after two lists of other configurations: it was not told of them")
+    return judged(problems, f"sampler {sampler}")
 
 
 @run_check(
