@@ -121,7 +121,10 @@ def test_rungs_follow_the_factor_and_leave_out_the_last_epoch() -> None:
             "at most 20 different configurations exist, but 21",
         ),
         ({"first_configurations": [{"rate": 1}]}, "first_configurations: 0: a configuration must name"),
-        ({**FIXED, "configurations": {"sample": 5}, "first_configurations": [{"rate": 1, "width": 1}]}, "sampler 'fixed' tries nothing but its list; remove them"),
+        (
+            {**FIXED, "configurations": {"sample": 5}, "first_configurations": [{"rate": 1, "width": 1}]},
+            "sampler 'fixed' tries nothing but its list; remove them",
+        ),
         (
             {"budget": {"trials": 1}, "first_configurations": [{"rate": 0.1, "width": 2}, {"rate": 0.01, "width": 2}]},
             "budget.trials: must be at least the 2 `first_configurations`, but got 1",
