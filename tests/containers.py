@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,18 +51,22 @@ class Podman:
 
 @contextmanager
 def own_podman(folder: Path) -> Iterator[Podman]:
-    """Yield a podman whose images and containers lie in a folder, and remove them."""
-    storage = f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/images"\nrunroot = "{folder}/run"\n'
-    (folder / "storage.conf").write_text(storage)
-    (folder / "containers.conf").write_text(SETTINGS)
+    """Yield a podman whose images and containers are removed at the end; `folder` has its settings.
+
+    They lie at a short path: at one of 51 bytes no container's end is noted, and podman waits 20 s for that.
+    """
     names = {"CONTAINERS_CONF": "containers.conf", "CONTAINERS_STORAGE_CONF": "storage.conf"}
     settings = {name: str(folder / file) for name, file in names.items()}
     podman = Podman({**os.environ, **settings, "BUILDAH_ISOLATION": "chroot"}, folder)
-    try:
-        yield podman
-    finally:
-        podman("rm", "--all", "--force", check=False)
-        podman("rmi", "--all", "--force", check=False)
+    (folder / "containers.conf").write_text(SETTINGS)
+    with tempfile.TemporaryDirectory(prefix="podman-") as short:
+        storage = f'[storage]\ndriver = "overlay"\ngraphroot = "{short}/images"\nrunroot = "{short}/run"\n'
+        (folder / "storage.conf").write_text(storage)
+        try:
+            yield podman
+        finally:
+            podman("rm", "--all", "--force", check=False)
+            podman("rmi", "--all", "--force", check=False)
 
 
 def pip_settings(folder: Path) -> list[str]:

@@ -34,9 +34,8 @@ ADAPTERS = {
     name: f"tuneoff_adapters.{name}:{name.capitalize()}Adapter"
     for name in ("rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax")
 }
-
-
 SLOW = ("smac", "ax")  # to ask
+PRUNED = 1000.0  # by which those that are pruned are better
 
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in ADAPTERS])
@@ -70,7 +69,7 @@ def searched(
 ) -> list[Mapping[str, Any]]:
     """Run the trials two at a time, of which the later one ends first, and return their configurations.
 
-    Those with the numbers `failed` fail, and each fifth one is pruned.
+    Those with the numbers `failed` fail, and each fifth one is pruned at a value better than any other's.
     """
     waiting: list[tuple[int, str, Mapping[str, Any]]] = []
     configurations: list[Mapping[str, Any]] = []
@@ -81,7 +80,7 @@ def searched(
         if len(waiting) == 2 or (trial is None and waiting):
             number, trial_id, configuration = waiting.pop()
             state = "failed" if number in failed else "pruned" if number % 5 == 4 else "completed"
-            value = None if state == "failed" else sign * loss(configuration)
+            value = None if state == "failed" else sign * (loss(configuration) - (PRUNED if state == "pruned" else 0.0))
             adapter.ended(Task(trial_id, configuration, 1), TrialOutcome(state=state, value=value))  # type: ignore[arg-type]
     return configurations
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 import msgspec
 import pytest
 
-from tuneoff.adapter import Capabilities
 from tuneoff.base.findings import chosen
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
@@ -19,29 +19,15 @@ from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.contract import AdapterContract
 from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, FinishedRun
-from tuneoff.trust.check.planned_runs import EPOCHS, planned_runs, repetitions
+from tuneoff.trust.check.planned_runs import EPOCHS, FIRST, REFUSALS
 from tuneoff.trust.history_check.rules import check_history
 
-ONE_OF_MANY = repetitions(2)[0]  # the one random run that many checks read
-LEFT_OUT = {
-    name
-    for name in planned_runs(Capabilities(framework="none"))
-    if name.startswith(("random-", "failed-", "wall-clock", "other-seed", "undeployed"))
-    and name not in (ONE_OF_MANY, "failed-trial")
-}
-ELSEWHERE = {"early-ends"}  # with the same training in each of these adapters: tests/e2e/test_early_ends.py
-OF_CORE = {"faulty", "failed-trial", "coordinator-killed", "without-groups"}  # for adapters whose workers are core's pool
-
-
-def without(runs: set[str]) -> tuple[str, ...]:
-    """Return the ids of the checks that read none of these runs."""
-    return tuple(check.id for check in CHECKS if not runs.intersection(check.reads))
-
-
-FEW_RUNS = without(LEFT_OUT | ELSEWHERE)
-ASK_TELL = without(LEFT_OUT | OF_CORE)  # of what only answers `ask` and `tell`: the rest is the same code as serial's
-# of one more library: what its model is told, asked for and names
-LIBRARY = without(LEFT_OUT | OF_CORE | {"careless", "early-ends", "interrupted", "refusals", "retried"})
+# of a library by ask and tell: its default model end to end; without trainings: tests/adapters/test_ask_tell_libraries.py
+LIBRARY = frozenset({"honest-max", "default-sampler"})
+# of one of them also what the base class for ask and tell could break around core's pool, whose own runs are those of serial
+ASK_TELL = LIBRARY | {"honest-min", "odd-values", "scripted", "retried", "interrupted", *FIRST, REFUSALS}
+# of a framework that runs its trials itself; trainings that end by themselves: tests/e2e/test_early_ends.py
+FRAMEWORK = ASK_TELL | {"faulty", "careless", "failed-trial", "coordinator-killed"}
 CAUSES = {  # rule: the event that is moved, and before which
     "started-early": (schema.TrialStarted, schema.TrialSubmitted),
     "told-early": (schema.Stage, schema.Epoch),
@@ -82,11 +68,27 @@ def broken_with(made: FinishedRun, rule: str) -> set[str] | None:
     return {breach.rule for breach in check_history(pairs, made.record.run_spec(), is_done=True)}
 
 
-class FewRuns(AdapterContract):
-    """The contract with few runs, and what is looked at in the same runs besides."""
+def shown_by(runs: Collection[str]) -> list[AdapterCheck]:
+    """Return the checks that these runs show; one that judges each run by itself reads those among them."""
+    checks = [replace(check, reads=tuple(name for name in check.reads if name in runs)) for check in CHECKS]
+    return [one for one, whole in zip(checks, CHECKS, strict=True) if one == whole or (one.reads and not whole.needs_all)]
 
-    only = FEW_RUNS
-    hears_ends: ClassVar[bool] = False  # its random sampler is told how trials end
+
+class FewRuns(AdapterContract):
+    """The checks that `runs` show."""
+
+    runs: ClassVar[Collection[str]]
+
+    @classmethod
+    def checks(cls) -> list[AdapterCheck]:
+        return shown_by(cls.runs)
+
+
+class Framework(FewRuns):
+    """What holds of a framework, and what is looked at in the same runs besides."""
+
+    runs = FRAMEWORK
+    hears_ends: ClassVar[bool] = False  # its sampler of given configurations is told how trials end
 
     @pytest.mark.parametrize("check", chosen(CHECKS, ["stops.obeyed"]), ids=["scripted"])  # so that its run is made
     def test_every_process_with_events_is_in_the_samples(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
@@ -105,9 +107,9 @@ class FewRuns(AdapterContract):
             told = Counter(event.trial for event in made.of(Reported))
             assert told == Counter({trial.trial: each for trial in made.record.trials if each}), name
 
-    @pytest.mark.parametrize("check", chosen(CHECKS, ["steps.order"]), ids=["random"])  # so that its run is made
+    @pytest.mark.parametrize("check", chosen(CHECKS, ["best.value"]), ids=["honest"])
     def test_what_comes_before_its_cause_is_found(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
-        made = evidence.runs[ONE_OF_MANY]
+        made = evidence.runs["honest-max"]
         assert list(made.breaches) == []
         broken = {rule: broken_with(made, rule) for rule in CAUSES}
         assert {rule for rule, rules in broken.items() if rules is None} == (set() if self.hears_ends else {"told-early"})

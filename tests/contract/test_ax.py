@@ -8,5 +8,4 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 class Test(FewRuns):
     adapter = "ax"
-    hears_ends = True
-    only = LIBRARY
+    runs = LIBRARY

@@ -9,18 +9,17 @@ from typing import Any, ClassVar
 import pytest
 
 from builders.specs import toy_spec
-from tuneoff.trust.check.contract import AdapterContract
+from contract.few_runs import FewRuns
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
 pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(600)]
 
 
-class _OnStorage(AdapterContract):
+class _OnStorage(FewRuns):
+    """Workers at once, values that a storage may not hold, a worker that dies, and an un-deploy that knows no server."""
+
     adapter = "optuna"
-    only: ClassVar[tuple[str, ...]] = (
-        *("best.ties", "best.nan", "stops.obeyed", "failures.recorded", "failures.others-intact", "retries.infrastructure"),
-        *("undeploy.fresh-process", "undeploy.twice", "interruption.in-time"),
-    )
+    runs = frozenset({"honest-max", "odd-values", "scripted", "retried", "coordinator-killed"})
 
     @pytest.fixture(autouse=True, scope="class")
     @classmethod
@@ -32,7 +31,7 @@ class _OnStorage(AdapterContract):
 class _OnLock(_OnStorage):
     """The study is the default's; what another lock could break are workers at once, and one that dies with it."""
 
-    only = ("configurations.listed", "retries.infrastructure", "undeploy.fresh-process", "interruption.in-time")
+    runs = frozenset({"honest-max", "retried"})
 
 
 class TestOpenLock(_OnLock):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from contract.few_runs import FewRuns
+from contract.few_runs import Framework
 from tuneoff.base.findings import chosen
 from tuneoff.record.events.schema import WorkerDied
 from tuneoff.trust.check.checks import CHECKS
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(900)]
 OF_FAULTY = pytest.mark.parametrize("check", chosen(CHECKS, ["failures.recorded"]), ids=["faulty"])  # so that its run is made
 
 
-class Test(FewRuns):
+class Test(Framework):
     adapter = "ray-tune"
 
     @OF_FAULTY

@@ -3,21 +3,17 @@ from pathlib import Path
 import pytest
 
 from adapters.lifecycle_run import run_lifecycle
-from contract.few_runs import ASK_TELL, FewRuns
+from contract.few_runs import ASK_TELL, Framework
 from tuneoff.experiment.spec import Strategy
 from tuneoff.record.events.schema import Flag
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-class Test(FewRuns):
+class Test(Framework):
     adapter = "rustuna"
     hears_ends = True
-    only = (
-        *ASK_TELL,
-        "steps.failure-surfaces",
-        "undeploy.after-failure",
-    )  # planted in its class
+    runs = ASK_TELL | {"failed-trial"}  # planted in its class
 
 
 @pytest.mark.parametrize(("trials", "flags"), [(10, ["sampler_without_model"]), (11, [])])

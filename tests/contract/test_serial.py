@@ -1,10 +1,12 @@
 import pytest
 
-from contract.few_runs import FewRuns
+from contract.few_runs import Framework
+from tuneoff.adapter import Capabilities
+from tuneoff.trust.check.planned_runs import DRAWS, REFUSALS, planned_runs
 
 pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(900)]
 
 
-class Test(FewRuns):
+class Test(Framework):
     adapter = "serial"
-    only = ()  # all
+    runs = frozenset({*planned_runs(Capabilities(framework="none")), DRAWS, REFUSALS})  # all

@@ -7,5 +7,4 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 class Test(FewRuns):
     adapter = "smac"
-    hears_ends = True
-    only = LIBRARY
+    runs = LIBRARY

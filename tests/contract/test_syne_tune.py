@@ -1,9 +1,9 @@
 import pytest
 
-from contract.few_runs import FewRuns
+from contract.few_runs import Framework
 
 pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(900)]
 
 
-class Test(FewRuns):
+class Test(Framework):
     adapter = "syne-tune"

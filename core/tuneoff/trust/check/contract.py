@@ -28,6 +28,11 @@ class AdapterContract:
     options: ClassVar[Mapping[str, Any]] = {}  # of the adapter
     only: ClassVar[tuple[str, ...]] = ()  # ids or families; (): all. Only what these read is run
 
+    @classmethod
+    def checks(cls) -> Sequence[AdapterCheck]:
+        """Return the checks that are tests; each says which runs it reads."""
+        return chosen(CHECKS, cls.only)
+
     @pytest.fixture(scope="class")
     @classmethod
     def evidence(cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AdapterEvidence:
@@ -35,13 +40,13 @@ class AdapterContract:
         subject = subject_of(cls.adapter, cls.platform, cls.options)
         tests = [item for item in request.session.items if isinstance(item, pytest.Function) and item.cls is request.cls]
         selected = {item.callspec.params.get("check") for item in tests if hasattr(item, "callspec")}
-        checks = [check for check in chosen(CHECKS, cls.only) if check in selected]
+        checks = [check for check in cls.checks() if check in selected]
         return make_evidence(subject, checks, tmp_path_factory.mktemp("check"))
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Let each check among `only` be a test."""
         if metafunc.function.__name__ == "test_adapter_conforms":
-            metafunc.parametrize("check", chosen(CHECKS, self.only), ids=lambda check: check.id)
+            metafunc.parametrize("check", self.checks(), ids=lambda check: check.id)
 
     def test_adapter_conforms(
         self, check: AdapterCheck, evidence: AdapterEvidence, tmp_path_factory: pytest.TempPathFactory

@@ -148,6 +148,6 @@ def run_check(
         def judge(evidence: AdapterEvidence) -> Finding:
             return judged(problem for run in evidence.some(*reads) for problem in problems(run))
 
-        return Check(id=id, judge=judge, reads=reads, **about)
+        return Check(id=id, judge=judge, reads=reads, needs_all=False, **about)
 
     return decorator

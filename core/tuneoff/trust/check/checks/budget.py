@@ -10,7 +10,7 @@ from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.planned_runs import WALL_CLOCK_SECONDS
 from tuneoff.trust.check.probe_workload import early_end
 
-READ = ("honest-max", "honest-min", "random-1-workers-1", "random-2-workers-1")
+READ = ("honest-max", "honest-min", "random-1-workers-1", "random-2-workers-1", "default-sampler")
 LATE_SECONDS = 15.0  # the end of the trials that were running, and of their processes
 RUN = "scripted"
 LATE_EPOCHS = 1  # that may end between the decision of a coordinator that polls and the end of the process

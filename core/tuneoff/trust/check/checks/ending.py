@@ -12,7 +12,7 @@ from tuneoff.trust.check.footprint import Kind
 RUN = "interrupted"
 SECONDS = 15.0
 LEAVE_SECONDS = 5.0  # from Ctrl-C to the beginning of undeploy; at 7 s the coordinator is killed
-READ = ("honest-max", "random-2-workers-1", "scripted", "faulty", "retried", "interrupted")
+READ = ("honest-max", "random-2-workers-1", "default-sampler", "scripted", "faulty", "retried", "interrupted")
 
 
 @check(
@@ -86,7 +86,7 @@ def _loopback(evidence: AdapterEvidence) -> Finding:
 
 
 def _left(name: str, kind: Kind, rule: str, reason: str, way_out: str) -> AdapterCheck:
-    @run_check(f"left.{name}", rule=rule, reason=reason, way_out=way_out, reads=READ, needs_all=False)
+    @run_check(f"left.{name}", rule=rule, reason=reason, way_out=way_out, reads=READ)
     def nothing(run: FinishedRun) -> Iterator[str]:
         return (f"{run.name}: {leftover.text}" for leftover in run.leftovers if leftover.kind == kind)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tuneoff.base.findings import Finding, check, judged
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 
-READ = ("honest-max", "honest-min", "random-2-workers-1", "scripted", "faulty", "retried")
+READ = ("honest-max", "honest-min", "random-2-workers-1", "default-sampler", "scripted", "faulty", "retried")
 ANNOUNCED = {"handed-out-twice", "never-handed-out", "started-early"}  # rules of a history that have a check of their own
 ENDED = {"ended-twice", "lost", "no-end"}
 OF_OTHERS = {  # rules that families of their own judge
@@ -35,7 +35,6 @@ def _schema(evidence: AdapterEvidence) -> Finding:
     reason="every number is derived from the events: a missing line is a wrong number",
     way_out="leave the files under events/ alone, and give each run its own folder",
     reads=READ,
-    needs_all=False,
 )
 def _gaps(run: FinishedRun) -> Iterator[str]:
     record = run.record
@@ -51,7 +50,6 @@ def _gaps(run: FinishedRun) -> Iterator[str]:
     reason="the time from submission to start is the framework's dispatch",
     way_out="call context.submitted(trial, configuration, attempt=...) once per attempt, before it is handed over",
     reads=READ,
-    needs_all=False,
 )
 def _announced(run: FinishedRun) -> Iterator[str]:
     yield from (f"{run.name}: {breach.line}" for breach in run.breaches if breach.rule in ANNOUNCED)
@@ -63,7 +61,6 @@ def _announced(run: FinishedRun) -> Iterator[str]:
     reason="a trial without an end has no time and no state",
     way_out="run every submitted trial through run_trial, and write worker_died for a process that died",
     reads=READ,
-    needs_all=False,
 )
 def _ended(run: FinishedRun) -> Iterator[str]:
     yield from (f"{run.name}: {breach.line}" for breach in run.breaches if breach.rule in ENDED)
@@ -81,7 +78,6 @@ def _ended(run: FinishedRun) -> Iterator[str]:
     reason="a trial that ran twice, or never, falsifies times and results",
     way_out="`tuneoff verify` draws the events; give a trial to one process, and begin it again only as its next attempt",
     reads=READ,
-    needs_all=False,
 )
 def _once(run: FinishedRun) -> Iterator[str]:
     others = (breach for breach in run.breaches if breach.rule not in ANNOUNCED | ENDED | OF_OTHERS)

@@ -27,6 +27,7 @@ ALARM = 1e-6  # probability under core's distribution below which draws are not 
     reason="`fixed` is the control in which frameworks differ by orchestration alone",
     way_out="submit each of listed_configurations(spec) once, and nothing else",
     reads=FIXED,
+    needs_all=False,
 )
 def _listed(evidence: AdapterEvidence) -> Finding:
     if evidence.runs[FIXED[0]].experiment.sampler.name != "fixed":

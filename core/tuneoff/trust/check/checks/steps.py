@@ -45,7 +45,6 @@ def _order(run: FinishedRun) -> Iterator[str]:
     way_out="read log.txt of the run (--keep DIR)",
     reads=(*HONEST, DEFAULT),
     has_time_limit=True,
-    needs_all=False,
 )
 def _succeed(run: FinishedRun) -> Iterator[str]:
     for step in run.record.steps:
@@ -59,7 +58,6 @@ def _succeed(run: FinishedRun) -> Iterator[str]:
     reason="trial work outside its step is timed as something else",
     way_out="submit nothing before setup, and return from run_trials when the last trial has ended",
     reads=(*HONEST, "scripted"),
-    needs_all=False,
 )
 def _inside(run: FinishedRun) -> Iterator[str]:
     record = run.record

@@ -23,7 +23,6 @@ LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words o
     reason="one more trial at a time is more computing power",
     way_out="hand over at most workers.count trials that have not ended",
     reads=READ,
-    needs_all=False,
 )
 def _at_most(run: FinishedRun) -> Iterator[str]:
     count = run.experiment.workers.count
@@ -155,7 +154,6 @@ def _memory_problems(run: FinishedRun, limiter: str) -> Iterator[str]:
     reason="what limits a trial has to be in the record",
     way_out="run each trial by run_trial, in a process that may change its own affinity",
     reads=("honest-max", "scripted"),
-    needs_all=False,
 )
 def _processors(run: FinishedRun) -> Iterator[str]:
     record = run.record
