@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "core" / "tuneoff"
 HEAVY = (
-    *("ray", "optuna", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ConfigSpace", "ax"),
+    *("ray", "optuna", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ConfigSpace", "ax", "hydra"),
     *("kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
     *("pandas", "pyarrow", "scipy", "matplotlib", "jinja2"),
 )
@@ -28,7 +28,9 @@ FLOORS = ("base", "experiment", "record", "measure", "run", "judge", "tell", "tr
 TOP = ("adapter.py", "errors.py", "meter.py", "registry.py", "workload.py")  # what any room may name
 FOR_PLUGINS = ("adapter_parts", "ask_tell", "testing")  # and what no room may name
 PLUGINS = ("tuneoff_adapters", "tuneoff_faults", "tuneoff_meters", "tuneoff_platforms", "tuneoff_workloads", "katib_emulation")
-ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax", "katib")
+ADAPTERS = (
+    *("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax", "hydra", "katib"),
+)
 
 
 @functools.cache

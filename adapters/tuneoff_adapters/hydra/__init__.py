@@ -1,0 +1,1 @@
+"""Hydra: an application in multirun mode, its Optuna sweeper in the coordinator, its jobs in joblib's processes."""
