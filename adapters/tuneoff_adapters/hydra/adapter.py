@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tuneoff.adapter import Adapter, Best, Capabilities, Offer, Support, import_framework
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
-from tuneoff.base.processes import end_all, is_resource_tracker, with_mark
+from tuneoff.base.processes import MARK, command_line, end_all, with_mark
 from tuneoff_adapters.optuna_samplers import SAMPLER_OPTIONS, flag_unused_model
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from tuneoff.experiment.translation import FrameworkSpace
 
 INSTALL = "tuneoff[hydra]"
-SWEEP_MARK = "TUNEOFF_HYDRA_RUN"  # environment variable with the execution id in all that the launcher starts
+_WORKER = "joblib.externals.loky.backend.popen_loky_posix"  # the program of the launcher's processes
 _PLUGINS = ("hydra_plugins.hydra_optuna_sweeper", "hydra_plugins.hydra_joblib_launcher")
 _LISTED = "tuneoff_adapters.hydra.sweep.ListedSampler"
 _TPE_OPTIONS = {name: option for name, option in SAMPLER_OPTIONS["tpe"].items() if name != "constant_liar"}
@@ -85,7 +84,6 @@ class HydraAdapter(Adapter):
 
     def deploy(self) -> None:
         """Import Hydra, its plugins and Optuna: it has no service to start, and starts its workers with the first batch."""
-        os.environ[SWEEP_MARK] = self.context.execution_id
         import_framework(self.context.spec.adapter, self.capabilities)
         import tuneoff_adapters.hydra.sweep  # noqa: F401
 
@@ -107,5 +105,4 @@ class HydraAdapter(Adapter):
             from joblib.externals.loky import get_reusable_executor
 
             get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
-        mark, execution_id = SWEEP_MARK, self.context.execution_id
-        end_all(lambda: [pid for pid in with_mark(mark, execution_id) if not is_resource_tracker(pid)])
+        end_all(lambda: [pid for pid in with_mark(MARK, self.context.execution_id) if _WORKER in command_line(pid, None)])
