@@ -27,7 +27,7 @@ PORT = "must be a whole number from 0 to 65535, but got "
         (("compare", "own.yaml", "--n-trials", "5"), "did you mean '--trials'?"),
         (("compere", "own.yaml"), "did you mean 'compare'?"),
         (("run", "own.yaml", "--adapter", "plain", "--adapter", "rich"), "--adapter may be given once, but is given twice"),
-        (("compare", "own.yaml", "--trials", "5", "--trials=6"), "--trials may be given once, but is given twice"),
+        (("compare", "own.yaml", "--maxfail", "5", "--maxfail=6"), "--maxfail may be given once, but is given twice"),
         (
             ("compare", "own.yaml", "--seeds", "0,x"),
             "--seeds: must be written like 0 1 2, 0-9, 0,4-7 or count:3, but got 'x'",

@@ -59,8 +59,9 @@ def add_offline(parser: argparse.ArgumentParser) -> None:
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """Declare what replaces values of the file; a run's id changes with what it does."""
     add_adapters(parser)
-    parser.add_argument("--trials", metavar="N", type=int, help="trials of each run; default: the file's budget.trials")
-    parser.add_argument("--workers", metavar="N", type=int, help="workers of each run; default: the file's workers.count")
+    for flag, what, key in (("--trials", "trials", "budget.trials"), ("--workers", "workers", "workers.count")):
+        text = f"{what} of each run, or of several variants; default: the file's {key}"
+        parser.add_argument(flag, metavar="N", type=int, action=ListedAction, help=text)
     parser.add_argument("--seeds", metavar="SEED", action=ListedAction, help=f"seeds, written like {FORMS}; default: the file's")
 
 
@@ -97,12 +98,12 @@ def overridden_plan(
     path: Path,
     *,
     adapters: Sequence[str] | None = None,
-    trials: int | None = None,
-    workers: int | None = None,
+    trials: int | Sequence[int] | None = None,
+    workers: int | Sequence[int] | None = None,
     seeds: Sequence[int] | None = None,
     sampler: str | None = None,
 ) -> Plan:
-    """Return the plan of a file with values of it replaced.
+    """Return the plan of a file with values of it replaced; several `trials` or `workers` are varied, as by `matrix`.
 
     Raises:
         ExperimentError: the file or a replaced value breaks a rule.
@@ -119,18 +120,23 @@ def overridden_plan(
             raise UnknownNameError(f"{unknown_name('experiment', path.name, experiments)}; or give the path of a file")
         source = experiments[path.name]
     entries = _entries(source, adapters) if adapters is not None else None
+    trials, workers = (
+        numbers[0] if isinstance(numbers, Sequence) and len(numbers) == 1 else numbers for numbers in (trials, workers)
+    )
     values = dict(zip(FLAGS, (entries, trials, workers, list(seeds) if seeds is not None else None, sampler), strict=True))
     replaced = {key: value for key, value in values.items() if value is not None}
     options = dict(zip(FLAGS.values(), (adapters, trials, workers, seeds and seeds_text(seeds), sampler), strict=True))
     try:
-        file = load_matrix(source, replaced)
+        varied = {key: replaced.pop(key) for key in ("budget.trials", "workers.count") if isinstance(replaced.get(key), Sequence)}
+        file = load_matrix(source, replaced, varied)
         check_meters(file)
         plan = replace(make_plan(file), path=str(path))
     except ExperimentError as error:
         problem = str(error)  # of a value that a flag has replaced, by the flag
         location, colon, rule = problem.removeprefix(f"{source}: ").partition(": ")
         entry = r"(\.\d+(\.name|\.platform|\.environment\.version)?)?"
-        key = next((key for key in replaced if re.fullmatch(f"{re.escape(key)}{entry}", location)), None)
+        keys = [key for key, value in values.items() if value is not None]
+        key = next((key for key in keys if re.search(rf"(^|matrix\.|: ){re.escape(key)}{entry}$", location)), None)
         raise type(error)(problem if key is None or not colon else f"{FLAGS[key]}: {rule}") from error
     share_folder()
     lists = {

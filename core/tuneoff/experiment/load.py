@@ -51,18 +51,23 @@ class MatrixFile:
     content: Mapping[str, Any]  # as written, includes merged and overrides applied
 
 
-def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) -> MatrixFile:
-    """Read, merge, expand and check a file; `overrides` (dotted keys) replace values and the axes that vary them.
+def load_matrix(
+    path: Path | str, overrides: Mapping[str, Any] | None = None, varied: Mapping[str, Any] | None = None
+) -> MatrixFile:
+    """Read, merge, expand and check a file; `overrides` (dotted keys) replace values and the axes that vary them, `varied` are
+    such axes.
 
     Raises:
         ExperimentError: one line with the file, the place, the rule, the value, and where it is not plain the way out.
     """
     content = read_merged(Path(path))
     try:
-        if overrides:
-            content = without(content, overrides)
-            for key, value in overrides.items():
+        if overrides or varied:
+            content = without(content, {**(overrides or {}), **(varied or {})})
+            for key, value in (overrides or {}).items():
                 put(content, key, value)
+            if varied and isinstance(matrix := content.get("matrix", {}), Mapping):
+                content["matrix"] = {**matrix, **{key: list(values) for key, values in varied.items()}}
         variants = tuple(_check(values, variant, content) for values, variant in expand(content))
         first, files = variants[0].file, [variant.file for variant in variants]
         if not overrides:  # an override may leave a list unused that no variant reads

@@ -15,11 +15,13 @@ from dataclasses import replace
 from operator import methodcaller
 
 from tuneoff.base.format import counted, duration_text, figure, score, two_digits
+from tuneoff.experiment.metric_catalogue import QUESTIONS
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.added import FURTHEST, PER_REPORT, PER_TRIAL
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, VALIDATED, Limit, Over, Point, Row, ScalingCurve, ScopeColumn
-from tuneoff.judge.results import Scope
+from tuneoff.judge.results import Run, Scope
 from tuneoff.judge.stats.location import median
+from tuneoff.record.metric_value import MetricValue, metric_value
 
 BUSY = 95.0  # % of utilization; less is called a loss
 Utilization = Mapping[int, float]  # in %, by the number of workers; 0: the run failed
@@ -30,12 +32,15 @@ MORE = 10.0  # times the fewest trials: below, numbers of trials are drawn over 
 KILOBYTES = 1000.0  # per MB
 ADDED, UTILIZATION = PER_TRIAL, "slots.utilization"
 ASK, RATE, DRIVER, TREE = "stage.ask", "trials.per_second", "memory.driver_peak_rss", "memory.tree_peak_rss"
+SPEED_UP, EFFICIENCY, JOB = "speed_up", "efficiency", QUESTIONS["time"]  # the first two: over jobs with the fewest workers
 ADDED_TO_JOB, ADDED_TO_TRIAL, PER_FURTHER_TRIALS = "added.per_job", "added.per_trial", "added.memory"  # over releases
 FIGURES = {  # what a curve shows, and its unit; "" for a score
     ADDED: ("Added to a trial, as a share of it", "%"),
     UTILIZATION: ("Utilization of the workers", "%"),
     ASK: ("Time of an ask, mean of a run", "ms"),
     RATE: ("Trials per second", "1/s"),
+    SPEED_UP: ("Speed-up of the job", "x"),
+    EFFICIENCY: ("Efficiency of the job", "%"),
     DRIVER: ("Memory of the coordinator process", "MB"),
     TREE: ("Memory of all its processes", "MB"),
     ADDED_TO_JOB: ("Added to a job", "s"),
@@ -53,9 +58,9 @@ KEYS: Mapping[Over, str] = {"workers": "workers.count", "trials": "budget.trials
 def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[ScalingCurve, ...]:
     """Return what is added to a trial over its length, per number of workers, or over the workers, whichever has more values.
 
-    Over workers also utilization, or the rate of trials that take no time, and the time of an ask; over trials that, their
-    rate, and memory. None where nothing of this varies. `specs`: a run of each scope, in the order of the file. Tasks differ in
-    more than in the length of their trials.
+    Over workers also utilization, or the rate of trials that take no time, the time of an ask, and the speed-up of jobs that
+    differ in nothing else; over trials the time of an ask, their rate, and memory. None where nothing of this varies. `specs`: a
+    run of each scope, in the order of the file. Tasks differ in more than in the length of their trials.
     """
     alike = _together(specs, lambda spec: spec.experiment.workers.count)
     by_length = [_curve("trial_seconds", ADDED, rows, part) for part in alike]
@@ -70,6 +75,12 @@ def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[Scalin
         for metric in metrics
         for part in _apart("workers", specs)
         if _varies(curve := _curve("workers", metric, rows, part), 1.0)
+    ]
+    by_workers += [
+        curve
+        for metric in (SPEED_UP, EFFICIENCY)
+        for part in _together(specs, methodcaller("scope_key", KEYS["workers"]))
+        if _varies(curve := _curve("workers", metric, list(_with_speed_up(rows, part)), part), 1.0)
     ]
     by_trials = [
         curve
@@ -93,6 +104,13 @@ def scaling_lines(curves: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterat
         if curve.limits:
             texts = "; ".join(f"{names[label]} {limit.text}" for label, limit in curve.limits.items())
             yield f"Utilization is below {BUSY:g} %{condition}: {texts}."
+        if curve.metric == SPEED_UP:
+            efficiencies = [
+                f"{names[label]} {two_digits(last.value.estimate)}x from {first.x:.0f} to {counted(round(last.x), 'worker')}, "
+                f"an efficiency of {two_digits(100 * last.value.estimate * first.x / last.x)} %"
+                for label, (first, *_, last) in curve.lines.items()
+            ]
+            yield f"{FIGURES[SPEED_UP][0]}{condition}: {'; '.join(efficiencies)}."
         if curve.over == "trials" and curve.metric != RATE:
             growths = []
             for label, points in curve.lines.items():
@@ -183,6 +201,33 @@ def _point(over: Over, metric: str, column: ScopeColumn) -> Point | None:
         return None
     point = Point(scope=column.scope.text, x=x, value=value)
     return replace(point, epochs=column.added.epochs, reports=column.added.reports) if over == "trial_seconds" else point
+
+
+def _with_speed_up(rows: Iterable[Row], specs: Specs) -> Iterator[Row]:
+    """Yield the rows with the speed-up of each run, the job time of its seed with the row's fewest workers over its own, and the
+    efficiency: that over how many times as many workers it has."""
+    for row in rows:
+        columns = {scope.text: row.columns[scope.text] for scope in specs if scope.text in row.columns}
+        counts = {text: _number("workers", column.group.spec) for text, column in columns.items()}
+        if len(columns) < 2:
+            continue
+        fewest = min(counts, key=counts.__getitem__)
+        alone = columns[fewest].group.estimate(JOB).by_seed
+        for text, column in columns.items():
+            seconds, times = column.group.estimate(JOB).by_seed, counts[text] / counts[fewest]
+            by_seed = {seed: alone[seed] / of_seed for seed, of_seed in seconds.items() if seed in alone}
+            figures = {
+                seed: {SPEED_UP: metric_value(value, "x"), EFFICIENCY: metric_value(100 * value / times, "%")}
+                for seed, value in by_seed.items()
+            }
+            runs = tuple(with_metrics(run, figures.get(run.seed, {})) for run in column.group.runs)
+            columns[text] = replace(column, group=replace(column.group, runs=runs))
+        yield replace(row, columns=columns)
+
+
+def with_metrics(run: Run, metrics: Mapping[str, MetricValue]) -> Run:
+    """Return a run whose record has these figures too, which are no metrics of a run."""
+    return run if run.record is None else replace(run, record=replace(run.record, metrics={**run.record.metrics, **metrics}))
 
 
 def _takes_time(column: ScopeColumn) -> bool:

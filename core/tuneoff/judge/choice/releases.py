@@ -21,12 +21,11 @@ from tuneoff.judge.answers.judging import PairComparison
 from tuneoff.judge.answers.phrases import difference_text, is_decided, seen_text, signed
 from tuneoff.judge.choice.added import PER_JOB, PER_REPORT, PER_TRIAL
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, VALIDATED, Point, ReleaseStep, Row, ScalingCurve
-from tuneoff.judge.choice.curve import ADDED_TO_JOB, ADDED_TO_TRIAL, ASK, FIGURES, PER_FURTHER_TRIALS, TREE
+from tuneoff.judge.choice.curve import ADDED_TO_JOB, ADDED_TO_TRIAL, ASK, FIGURES, PER_FURTHER_TRIALS, TREE, with_metrics
 from tuneoff.judge.detectable import spread
 from tuneoff.judge.groups import Group
-from tuneoff.judge.results import Run
 from tuneoff.judge.stats.power import detectable
-from tuneoff.record.metric_value import MetricValue, metric_value
+from tuneoff.record.metric_value import metric_value
 
 POWER = 0.9
 SMALLEST_STEP = f"smallest step shown in {100 * POWER:.0f} %"
@@ -100,12 +99,8 @@ def _with_derived(group: Group, longer: Group | None) -> Group:
         peak = run.metric(TREE)
         if peak is not None and peak.value is not None and run.seed in peaks:
             derived[PER_FURTHER_TRIALS] = metric_value(1000 * (peaks[run.seed] - peak.value) / trials, "MB")
-        runs.append(_with_metrics(run, {name: figure for name, figure in derived.items() if figure is not None}))
+        runs.append(with_metrics(run, {name: figure for name, figure in derived.items() if figure is not None}))
     return replace(group, runs=tuple(runs))
-
-
-def _with_metrics(run: Run, metrics: Mapping[str, MetricValue]) -> Run:
-    return run if run.record is None else replace(run, record=replace(run.record, metrics={**run.record.metrics, **metrics}))
 
 
 def history(framework: str, figures: Sequence[Figure], plan: Frozen) -> Iterator[ScalingCurve]:
