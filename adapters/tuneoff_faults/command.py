@@ -12,7 +12,7 @@ from tuneoff.base.output import note_on_terminal, write, write_exactly, write_js
 from tuneoff.base.targets import unknown_name
 from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path, make_empty
-from tuneoff.cli.selection import add_adapters, check_something_runs, overridden_plan
+from tuneoff.cli.selection import add_adapters, add_offline, check_something_runs, overridden_plan
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--at-once", metavar="N", type=int, default=AT_ONCE, help=f"runs at the same time; default: {AT_ONCE}")
     parser.add_argument("--keep", metavar="DIR", type=folder_path, help="keep the files of all runs in this new folder")
+    add_offline(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="write JSON: each run with its outcome, reason and times")
     form.add_argument("--markdown", action="store_true", help="write tables in Markdown, for a page as docs/faults.md")
@@ -58,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.keep is not None:
         make_empty(arguments.keep, "--keep")
     settings = [setting for setting in SETTINGS if arguments.by in (None, setting)]
-    results = run_matrix(plan, faults, settings, arguments.at_once, note_on_terminal, arguments.keep)
+    results = run_matrix(plan, faults, settings, arguments.at_once, note_on_terminal, arguments.keep, offline=arguments.offline)
     is_missed = any(result.is_missed for result in results)
     code = UNSAFE if bad_ones(results) or failed_controls(results) or is_missed else 0
     if arguments.json:

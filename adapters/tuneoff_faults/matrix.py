@@ -42,12 +42,15 @@ def run_matrix(
     at_once: int,
     tell: Callable[[str], None],
     keep: Path | None = None,
+    *,
+    offline: bool = False,
 ) -> list[FaultResult]:
     """Run all cells, at most `at_once` at the same time; where a setting has faults, its control runs too.
 
-    The files of the cells are removed, unless `keep` is an empty folder for them.
+    The files of the cells are removed, unless `keep` is an empty folder for them. `offline`: no environment is made.
 
     Raises:
+        MissingPackageError: an environment cannot be made, or is not there with `offline`.
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
     """
     experiment = plan.counted[0].spec.experiment
@@ -68,7 +71,12 @@ def run_matrix(
         for number, (fault, setting, run) in enumerate(itertools.product(faults, settings, plan.counted))
     ]
     specs = [run.spec for run in plan.counted if not skip_reason(run)]
-    with ready(specs, tell), interrupting(), watching() as announce, temporary_folder(announce, "tf") as root:  # Ray's sockets
+    with (
+        ready(specs, tell, offline=offline),
+        interrupting(),
+        watching() as announce,
+        temporary_folder(announce, "tf") as root,  # Ray's sockets
+    ):
         (root / "p").mkdir()
         runner = _Runner(plan, values, root, tell, len(cells), announce, has_disk=can_mount(root / "p"))
         shutil.rmtree(root / "p", ignore_errors=True)

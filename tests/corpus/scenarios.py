@@ -543,7 +543,10 @@ def over_releases(
         for number in trials
         for release, ask in zip(RELEASES, asks, strict=True)
     ]
-    return results(entries, range(seeds), **CHOICE)
+    return changed(
+        results(entries, range(seeds), **CHOICE),
+        lambda record: replace(record, versions={**record.versions, "framework": "Optuna"}),
+    )
 
 
 SCENARIOS: Mapping[str, Scenario] = {

@@ -42,26 +42,26 @@ def test_a_step_is_shown_in_the_figures_that_have_it_and_in_no_other() -> None:
         name: {"5.0.0"} for name in ASKS
     }
     for curve in curves.values():
-        assert [point.scope for point in curve.lines["optuna"]] == list(RELEASES), "4.10.0 comes after 4.9.0"
-        assert [point.x for point in curve.lines["optuna"]] == [0, 1, 2, 3]
+        assert [point.scope for point in curve.lines["Optuna"]] == list(RELEASES), "4.10.0 comes after 4.9.0"
+        assert [point.x for point in curve.lines["Optuna"]] == [0, 1, 2, 3]
         assert all(
             step.verdict.interval.confidence == pytest.approx(1 - 0.05 / 24) for step in curve.steps if step.verdict.interval
         )
     told = [line for line in choice.lines if " against " in line]
     assert [line.partition(":")[0] for line in told] == [
-        "optuna 4.9.0 against 4.0.0",
-        "optuna 4.10.0 against 4.9.0",
-        "optuna 5.0.0 against 4.10.0",
+        "Optuna 4.9.0 against 4.0.0",
+        "Optuna 4.10.0 against 4.9.0",
+        "Optuna 5.0.0 against 4.10.0",
     ]
     assert ["no step is shown of 8 figures" in line for line in told] == [True, True, False]
     assert ["Also changed: alembic 1.13 to 1.14." in line for line in told] == [False, False, True]
 
 
 def test_memory_of_further_trials_is_of_the_same_seed_with_more_trials() -> None:
-    values = [point.value.estimate for point in over(chosen(over_releases()))["added.memory, 100 trials"].lines["optuna"]]
+    values = [point.value.estimate for point in over(chosen(over_releases()))["added.memory, 100 trials"].lines["Optuna"]]
     assert values == pytest.approx([7.0] * 4, rel=0.05)
     (curve,) = [curve for name, curve in over(chosen(over_releases(trials=(100,)))).items() if "memory" in name]
-    assert curve.lines["optuna"][0].value.estimate == pytest.approx(150.7, rel=0.01)
+    assert curve.lines["Optuna"][0].value.estimate == pytest.approx(150.7, rel=0.01)
 
 
 def test_the_verdicts_of_the_steps_are_in_the_json() -> None:
@@ -76,8 +76,8 @@ def test_a_release_whose_runs_fail_is_a_step() -> None:
     fails = over_releases(asks=(1, 1, 1, 1), of=lambda release, number: {"status": statuses(10)} if release == "4.10.0" else {})
     choice = chosen(fails)
     assert all(shown_steps(curve) == {"4.10.0": "failed runs", "5.0.0": "failed runs"} for curve in over(choice).values())
-    assert [line for line in choice.lines if "4.10.0 against" in line] == ["optuna 4.10.0 against 4.9.0: failed runs: 10 and 0."]
-    assert {len(curve.lines["optuna"]) for curve in over(choice).values()} == {3}
+    assert [line for line in choice.lines if "4.10.0 against" in line] == ["Optuna 4.10.0 against 4.9.0: failed runs: 10 and 0."]
+    assert {len(curve.lines["Optuna"]) for curve in over(choice).values()} == {3}
 
 
 @pytest.mark.parametrize("seeds", [3, 10])
@@ -112,7 +112,7 @@ def test_the_release_of_the_command_s_environment_has_its_place() -> None:
     planned = tuple(bare.get(run.run_id, run) for run in results.planned)
     plan = replace(results.plan, runs=planned)
     curves = over(chosen(replace(results, plan=plan, planned=planned, selected=selected, records=tuple(selected.values()))))
-    assert [point.scope for point in curves[ASKS[0]].lines["optuna"]] == list(RELEASES)
+    assert [point.scope for point in curves[ASKS[0]].lines["Optuna"]] == list(RELEASES)
 
 
 def test_histories_without_a_change_are_rarely_marked_and_a_test_without_correction_is_caught() -> None:

@@ -16,7 +16,7 @@ import pytest
 import tuneoff
 from builders.specs import NULL, make_spec
 from builders.wheels import stub_index, write_source, write_wheel
-from command_line import Call
+from command_line import Call, write_file
 from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.environments import cache, recipe_of
 from tuneoff.experiment.spec import EnvironmentSpec, RunSpec
@@ -134,6 +134,18 @@ def test_offline_makes_none(only_uv: Path) -> None:
     assert refused(optuna(), offline=True) == (
         "optuna==4.5.0 needs an environment that is not there, and --offline makes none; with a network run the same without it"
     )
+
+
+@pytest.mark.parametrize("words", [("compare", "--no-report"), ("faults", "--by", "adapter", "--fault", "raise")])
+def test_a_command_that_lacks_one_says_so_and_leaves_no_results(
+    words: tuple[str, ...], only_uv: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = [str(write_file(tmp_path / "file.yaml", FILE))] if words[0] == "compare" else []
+    answer = call(words[0], *file, *words[1:], "--adapter", "optuna==4.5.0", "--offline")
+    assert answer.code == MissingPackageError.exit_code
+    assert "and --offline makes none" in answer.err.splitlines()[-1]
+    assert not list(tmp_path.glob("results/*"))
 
 
 def test_one_that_was_altered_is_refused_with_the_command_that_removes_it(only_uv: Path, call: Call) -> None:

@@ -85,11 +85,12 @@ def bounds(metric: str, objective_metric: str) -> tuple[float, float]:
     of = definition(metric)
     if of.is_signed:
         return -math.inf, math.inf
-    if any(word in (metric if of.unit else _score(metric, objective_metric)) for word in _SCORES):
+    name = (metric if of.unit else _score(metric, objective_metric)).lower()
+    if any(word in name for word in _SCORES):
         return 0.0, 1.0
     if is_share(metric):
         return 0.0, 100.0
-    return (0.0, math.inf) if of.unit else (-math.inf, math.inf)
+    return (0.0, math.inf) if of.unit or any(word in name for word in _LOSSES) else (-math.inf, math.inf)
 
 
 def is_share(metric: str) -> bool:

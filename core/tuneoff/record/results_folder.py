@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,10 @@ _LINE = re.compile(rb"([0-9a-zA-Z][0-9a-zA-Z._-]*)/([0-9a-zA-Z][0-9a-zA-Z._-]*)\
 
 
 class ResultsFolder:
-    """A results folder held by this process: a second command on it is refused while the lock is held."""
+    """A results folder held by this process: a second command on it is refused while the lock is held.
+
+    One that it made is removed where an error ends the block before a run has begun: nothing is in it to go on from.
+    """
 
     def __init__(self, path: Path, plan: Plan, *, resume: bool) -> None:
         """Make or open the folder for `plan`.
@@ -38,6 +42,7 @@ class ResultsFolder:
             ResultsError: it cannot be written, is in use, holds another plan, or holds results and `resume` is False.
         """
         self.path = path
+        self._is_new = not os.path.lexists(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
             self.lock = open_to_change(path / LOCK, os.O_RDWR, shared=True)
@@ -127,7 +132,11 @@ class ResultsFolder:
     def __enter__(self) -> ResultsFolder:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            is_unwritable = kind is not None and issubclass(kind, ResultsError)  # which `--resume` goes on from
+            if kind is not None and not is_unwritable and self._is_new and {*os.listdir(self.path)} <= {PLAN, LOCK}:
+                shutil.rmtree(self.path)
         self.close()
 
 

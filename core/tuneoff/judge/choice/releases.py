@@ -44,14 +44,20 @@ def release_curves(rows: Iterable[Row], plan: Frozen) -> Iterator[ScalingCurve]:
 
 
 def frameworks(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """Yield the label of each framework with several releases, without them, and its rows, the oldest release first."""
+    """Yield the name of each framework with several releases, and its rows, the oldest release first.
+
+    Beside the name stands the label without a release, where that says more than which adapter it is.
+    """
     by_framework: dict[str, dict[str, Row]] = {}
     for row in rows:
         if not row.excluded and (version := _version(row.first.group)):
             by_framework.setdefault(row.label.replace(f"=={version}", "", 1), {}).setdefault(version, row)
-    for framework, by_version in by_framework.items():
+    for label, by_version in by_framework.items():
         if len(by_version) > 1:
-            yield framework, [by_version[version] for version in sorted(by_version, key=release)]
+            ordered = [by_version[version] for version in sorted(by_version, key=release)]
+            records = (record for row in ordered for record in row.first.group.done.values())
+            name = next((str(framework) for record in records if (framework := record.versions.get("framework"))), label)
+            yield name if label in (name, ordered[0].first.group.adapter) else f"{name} ({label})", ordered
 
 
 def _version(group: Group) -> str:

@@ -346,6 +346,9 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
     elif answer is ReproductionAnswer.REPRODUCED and others:
         names = [row.name for row in request.preflight.rows if row.level in ("numerics", "notice") and row.is_same is False]
         why = f"{why}, though these are others here: {', '.join(names)}"
+    made = [environment for record in here.values() if isinstance(environment := record.environment.get("made"), Mapping)]
+    if dropped := dict.fromkeys(text for environment in made for text in environment.get("dropped") or ()):
+        why = f"{why}; versions of the bundle that could not be kept in an environment here: {', '.join(dropped)}"
     bound = [column for column in columns if column.tolerance == "machine"]
     reproduction = Reproduction(
         request=request,
