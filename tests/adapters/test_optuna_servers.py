@@ -23,6 +23,7 @@ from adapters.lifecycle_run import start_lifecycle
 from builders.specs import toy_spec
 from tuneoff.base.processes import children, command_line, descendants, end_all, is_alive
 from tuneoff.errors import InfrastructureError
+from tuneoff.experiment.spec import Workers
 from tuneoff.record.events.schema import StepEnded
 from tuneoff_adapters.optuna import servers
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
@@ -40,7 +41,8 @@ def folder() -> Iterator[Path]:
 
 
 def started(kind: str, folder: Path, workers: int = 2) -> StorageServer:
-    if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": {"kind": kind, "managed": True}})):
+    options = {"storage": {"kind": kind, "managed": True}}
+    if reason := OptunaAdapter.refuse(toy_spec("optuna", options=options, workers=Workers(count=1))):
         pytest.skip(reason)
     return start_server(kind, folder, workers, start_seconds=60.0)
 
@@ -55,7 +57,7 @@ def mine() -> list[int]:
     return [pid for pid in children(os.getpid()) if is_alive(pid)]
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "redis", "grpc"])
+@pytest.mark.parametrize("kind", ["postgresql", "redis", "grpc", "mlflow"])
 def test_a_stopped_server_leaves_neither_process_nor_file(kind: str, folder: Path) -> None:
     before = mine()
     server = started(kind, folder)
@@ -78,6 +80,15 @@ def listening(pids: list[int]) -> list[str]:
                 sockets.add(os.readlink(f"/proc/{pid}/fd/{name}"))
     lines = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
     return [fields[1] for fields in lines if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets]
+
+
+def test_mlflow_listens_on_loopback_alone(folder: Path) -> None:
+    """Its client knows no Unix sockets."""
+    server = started("mlflow", folder)
+    try:
+        assert listening(descendants(os.getpid())) == [f"0100007F:{urlsplit(server.url).port:04X}"]
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "redis", "grpc"])

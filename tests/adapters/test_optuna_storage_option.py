@@ -37,6 +37,7 @@ URL = "postgresql+psycopg://tuneoff:$A_PASSWORD@db.example/optuna"
         ("redis://db.example", Storage(kind="redis", url="redis://db.example")),
         ("grpc://db.example:13000", Storage(kind="grpc", url="grpc://db.example:13000")),
         ({"kind": "redis", "managed": True}, Storage(kind="redis", managed=True)),
+        ("mlflow+http://db.example:5000", Storage(kind="mlflow", url="mlflow+http://db.example:5000")),
         ({"url": URL, "heartbeat_seconds": 5}, Storage(kind="postgresql", url=URL, heartbeat_seconds=5)),
     ],
 )
@@ -53,6 +54,7 @@ def test_each_form_is_read(value: Any, storage: Storage) -> None:
         ("mysql://db.example/optuna", ["a URL must begin", "'mysql'"]),
         ("grpc://db.example", ["port"]),
         ("redis://", ["host"]),
+        ("http://db.example:5000", ["a URL must begin", "mlflow+http://", "'http'"]),
         ("postgresql", ["its URL or `managed: true`"]),
         ({"kind": "sqlite", "managed": True}, ["a file has neither"]),
         ({"url": URL, "managed": True}, ["either its URL or `managed: true`"]),
@@ -176,6 +178,22 @@ def test_sqlite_enqueues_for_one_worker_alone(enqueued: dict[str, Any]) -> None:
     assert "SQLite" not in str(OptunaAdapter.refuse(replace(spec, options={})))
     random = toy_spec("optuna", options={"storage": "sqlite"}, workers=Workers(count=2))
     assert OptunaAdapter.refuse(random) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, None),
+        ({"workers": Workers(count=2)}, "needs one, but got workers.count=2; use another storage"),
+        ({"retries": 1}, "needs failures.retries=0, but got 1; use another storage"),
+        ({"trials": 1001}, "reads 1000 trials of a study, but got budget.trials=1001; use another storage"),
+    ],
+)
+def test_what_mlflow_cannot_keep_is_refused(fields: dict[str, Any], words: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "missing_modules", lambda names: [])
+    fields = {"workers": Workers(count=1), "trials": 1000, **fields}
+    refusal = OptunaAdapter.refuse(toy_spec("optuna", options={"storage": {"kind": "mlflow", "managed": True}}, **fields))
+    assert refusal is None if words is None else words in str(refusal)
 
 
 @pytest.mark.parametrize(("protobuf", "katib", "words"), [("4.25.9", "0.19.0", "kubeflow-katib 0.19.0"), ("5.28.0", None, "own")])

@@ -18,8 +18,10 @@ import pytest
 from adapters.lifecycle_run import LifecycleRun, run_lifecycle, start_lifecycle, undeploy_afresh
 from adapters.toy_workload import FAULT_SPACE
 from builders.specs import toy_spec
+from tuneoff.base.identity import configuration_digest
 from tuneoff.base.layout import OUTSIDE
 from tuneoff.base.processes import end_all, in_session
+from tuneoff.experiment.spec import Workers
 from tuneoff.record.events.schema import Stage, StorageUsed, TrialEnded, TrialSubmitted, WorkerDied
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.options import storage_of, study_plan
@@ -34,12 +36,12 @@ ADAPTER = "tuneoff_adapters.optuna.adapter:OptunaAdapter"
 STORAGES: list[dict[str, Any]] = [
     *({"kind": "journal", "lock": lock} for lock in ("flock", "open", "symlink")),
     {"kind": "sqlite"},
-    *({"kind": kind, "managed": True} for kind in ("postgresql", "redis", "grpc")),
+    *({"kind": kind, "managed": True} for kind in ("postgresql", "redis", "grpc", "mlflow")),
 ]
 
 
 def skip_without(storage: dict[str, Any]) -> None:
-    if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": storage})):
+    if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": storage}, workers=Workers(count=1))):
         pytest.skip(reason)
 
 
@@ -100,7 +102,8 @@ def studies(run_dir: Path, url: str) -> list[str]:
 @pytest.mark.parametrize("storage", STORAGES, ids=lambda storage: storage.get("lock", storage["kind"]))
 def test_what_a_storage_was_asked_and_what_it_cost_is_measured(storage: dict[str, Any], tmp_path: Path) -> None:
     skip_without(storage)
-    run = run_lifecycle(tmp_path, ADAPTER, trials=8, workers=2, options={"storage": storage})
+    workers = 1 if storage["kind"] == "mlflow" else 2
+    run = run_lifecycle(tmp_path, ADAPTER, trials=8, workers=workers, options={"storage": storage})
     assert run.exit_code == 0, run.log
     assert len(run.of(TrialSubmitted)) == len(run.of(TrialEnded)) == 8
     (used,) = run.of(StorageUsed)
@@ -164,6 +167,32 @@ def test_how_long_the_heartbeat_takes_to_find_a_dead_worker_is_timed(beaten: Lif
 
 def test_with_a_heartbeat_each_trial_still_ends_once(beaten: LifecycleRun) -> None:
     assert beaten.ends == {(f"t{number:05d}", 1 if number else 2): "completed" for number in range(8)}
+
+
+def test_over_mlflow_trials_fail_and_are_stopped_as_over_others(tmp_path: Path) -> None:
+    storage = {"kind": "mlflow", "managed": True}
+    skip_without(storage)
+    faults = ["none", "sigkill", "raise", "nan", "none"]
+    configurations = [{"x": index / 8, "fault": fault} for index, fault in enumerate(faults)]
+    run = run_lifecycle(
+        tmp_path,
+        ADAPTER,
+        space=FAULT_SPACE,
+        sampler="fixed",
+        pruner="scripted",
+        stops={configuration_digest(configurations[4]): 2},
+        configurations=configurations,
+        trials=len(faults),
+        workers=1,
+        options={"storage": storage},
+        timeout_seconds=250,
+    )
+    assert run.exit_code == 0, run.log
+    names = [f"t{number:05d}" for number in range(len(faults))]
+    assert [run.configurations[name]["fault"] for name in names] == faults
+    states = ["completed", None, "failed", "failed", "pruned"]  # an attempt whose process died says nothing
+    assert [run.ends.get((name, 1)) for name in names] == states
+    assert [death.trial for death in run.of(WorkerDied)] == [names[1]]
 
 
 @pytest.mark.parametrize(("hold", "failed"), [("train_epoch", 1), ("close", 0)])

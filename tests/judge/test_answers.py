@@ -206,6 +206,17 @@ def test_values_of_records_have_the_unit_of_their_metric_and_are_within_its_boun
             assert value.value is None or low <= value.value <= high, name
 
 
+@pytest.mark.parametrize(("least", "is_cut_off"), [(0.0, True), (-0.001, False)])
+def test_an_interval_of_a_loss_ends_at_0_unless_a_value_is_below(least: float, is_cut_off: bool) -> None:
+    losses = (least, 0.001, 0.004)
+    entry = Entry("a", lambda seed: {"quality.test": losses[seed]}, mode="min", metric="validation_loss")
+    (group,) = answers(results([entry], range(3))).groups
+    interval = group.median("quality.test")
+    assert interval is not None
+    assert (interval.low == 0) == is_cut_off
+    assert interval.low <= 0 < interval.high
+
+
 def test_a_curve_never_gets_worse_and_moves_on_on_every_clock(examples: Results) -> None:
     found = [curve for curve in curves(examples) if curve.steps]
     assert [curve.steps for curve in tuneoff.curves(str(examples.folder)) if curve.steps] == [curve.steps for curve in found]

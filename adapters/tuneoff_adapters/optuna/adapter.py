@@ -39,6 +39,7 @@ _PRELOAD = {  # what Optuna would import at the first use of a sampler or a stor
     "postgresql": ("optuna.storages._rdb.models", "psycopg"),
     "redis": ("redis",),
     "grpc": ("optuna.storages._grpc.auto_generated.api_pb2_grpc",),
+    "mlflow": ("tuneoff_adapters.optuna.mlflow_storage",),
 }
 WORK = "tuneoff_adapters.optuna.worker:work"
 MAX_FRUITLESS_DEATHS = 10  # workers in a row that died before any of them had a trial

@@ -19,14 +19,15 @@ from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
 
 if TYPE_CHECKING:
-    from tuneoff.experiment.spec import RunSpec
+    from tuneoff.experiment.spec import ExperimentSpec, RunSpec
 
 FILES = ("journal", "sqlite")
-SERVERS = ("postgresql", "redis", "grpc")
-SCHEMES = ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "redis", "grpc")
+SERVERS = ("postgresql", "redis", "grpc", "mlflow")
+SCHEMES = ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "redis", "grpc", "mlflow+http", "mlflow+https")
 SETTINGS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "socket_timeout")  # after a URL's ?
 LOCKS = ("flock", "open", "symlink")
 WITH_HEARTBEAT = ("sqlite", "postgresql")  # of Optuna's storages, `RDBStorage` alone has one
+MLFLOW_TRIALS = 1000  # of which MLflow's storage reads no more
 PROTOBUF = "5.28.1"  # the oldest that the code generated for Optuna's proxy accepts
 _SETTING = rf"(?:{'|'.join(SETTINGS)})=[\w./-]+"
 _URL = re.compile(  # so narrow that SQLAlchemy, Redis and a reader find the same parts in it, and a password in none
@@ -61,8 +62,8 @@ def _kind_of(url: Any) -> str:
     kind = scheme.partition("+")[0]
     if not isinstance(url, str) or scheme not in SCHEMES or "://" not in url:
         raise ExperimentError(
-            "option `storage`: a URL must begin with postgresql+psycopg://, redis:// or grpc://, but it begins with "
-            f"{scheme!r}; files are named by `kind` alone: {', '.join(FILES)}"
+            "option `storage`: a URL must begin with postgresql+psycopg://, redis://, grpc:// or mlflow+http://, but it begins "
+            f"with {scheme!r}; files are named by `kind` alone: {', '.join(FILES)}"
         )
     return kind
 
@@ -116,6 +117,8 @@ def storage_refusal(spec: RunSpec) -> str | None:
                 "grid, first configurations and retries need one, but got workers.count="
                 f"{experiment.workers.count}; use another storage"
             )
+        if storage.kind == "mlflow" and (problem := _mlflow_refusal(experiment)):
+            return f"Optuna over MLflow {problem}; use another storage"
         if storage.managed:
             from tuneoff_adapters.optuna.servers import server_refusal
 
@@ -131,6 +134,15 @@ def storage_refusal(spec: RunSpec) -> str | None:
     return _package_refusal(storage, "kubernetes")
 
 
+def _mlflow_refusal(experiment: ExperimentSpec) -> str | None:
+    workers, retries, trials = experiment.workers.count, experiment.failures.retries, experiment.budget.trials
+    if workers > 1:
+        return f"may give two workers one number or enqueued configuration, so it needs one, but got workers.count={workers}"
+    if retries:
+        return f"loses the parameters of a worker that dies, so it needs failures.retries=0, but got {retries}"
+    return f"reads {MLFLOW_TRIALS} trials of a study, but got budget.trials={trials}" if trials > MLFLOW_TRIALS else None
+
+
 def storage_extras(storage: Storage) -> str:
     """Return the extras of tuneoff that a storage needs; "" for one in a file."""
     extras = "grpc,postgresql" if storage.kind == "grpc" and storage.managed else storage.kind
@@ -139,7 +151,7 @@ def storage_extras(storage: Storage) -> str:
 
 def _package_refusal(storage: Storage, extra: str | None = None) -> str | None:
     """Return which package is missing, or contradicts another one that is installed; None: all are there."""
-    modules = {"redis": ("redis",), "grpc": ("grpc", "google")}.get(storage.kind, ())
+    modules = {"redis": ("redis",), "grpc": ("grpc", "google"), "mlflow": ("mlflow",)}.get(storage.kind, ())
     if storage.kind == "postgresql" or (storage.kind == "grpc" and storage.managed):
         modules += ((storage.url or "").partition(":")[0].partition("+")[2] or "psycopg",)
     if missing := missing_modules(modules):

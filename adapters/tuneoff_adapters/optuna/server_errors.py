@@ -9,6 +9,7 @@ from tuneoff.errors import InfrastructureError
 
 _REDIS = {"redis.exceptions.ConnectionError", "redis.exceptions.TimeoutError"}
 _POSTGRESQL = {"psycopg.OperationalError", "psycopg2.OperationalError"}
+_HTTP = {"requests.exceptions.ConnectionError", "requests.exceptions.Timeout"}
 _GRPC = "grpc.RpcError"
 
 
@@ -26,7 +27,7 @@ def server_away(error: BaseException) -> InfrastructureError | None:
             state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None) or ""
             is_away = state[:2] in ("", "08") or state.startswith("57P")
         else:
-            is_away = bool(names & _REDIS)
+            is_away = bool(names & (_REDIS | _HTTP))
         if is_away:
             rule = "the server of option `storage` must answer until the run's end"
             return InfrastructureError(f"{rule}, but its driver says: {' '.join(message.split())}")

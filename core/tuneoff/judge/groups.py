@@ -117,7 +117,7 @@ class Group:
     def median(self, metric: str) -> Interval | None:
         """Return the median of a metric with its interval, cut off where the metric cannot be; None without a value.
 
-        A time or a loss is not below 0, an accuracy between 0 and 1. Bounds that a value is beyond are none: it may be in percent.
+        A time or a loss is not below 0, an accuracy between 0 and 1. Bounds that a value is beyond are none, as of percents.
         """
         if metric not in self._medians:
             self._medians[metric] = self._median(metric)

@@ -30,8 +30,12 @@ def test_an_axis_is_logarithmic_only_where_values_are_far_apart() -> None:
     assert far.at(math.sqrt(far.low * far.high)) == pytest.approx(0.5)
 
 
-def test_ticks_are_few_and_round() -> None:
-    for values, texts in (([1, 9], ("2", "4", "6", "8")), ([0.001, 900], ("0.001", "0.01", "0.1", "1", "10", "100"))):
+def test_ticks_are_few_and_round_and_differ() -> None:
+    for values, texts in (
+        ([1, 9], ("2", "4", "6", "8")),
+        ([150.4, 151.1], ("150.4", "150.6", "150.8", "151")),
+        ([0.001, 900], ("0.001", "0.01", "0.1", "1", "10", "100")),
+    ):
         axis = scale(values)
         assert axis is not None
         assert tuple(text for _, text in axis.ticks) == texts

@@ -129,8 +129,11 @@ class Scale:
             step = next(size * number for number in STEPS if (self.high - self.low) / (size * number) <= MOST_TICKS)
             ends = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
             values = [number * step for number in range(ends[0], ends[1] + 1)]
-        texts = ((value, figure(value)) for value in values)  # without the zeros at the end of decimals
-        return tuple((self.at(value), text.rstrip("0").rstrip(".") if "." in text else text) for value, text in texts)
+        texts = [figure(value) for value in values]
+        if len(set(texts)) < len(texts):  # neighbours in a narrow range
+            texts = [f"{value:.7g}" for value in values]
+        places = zip(map(self.at, values), texts, strict=True)  # without the zeros at the end of decimals
+        return tuple((at, text.rstrip("0").rstrip(".") if "." in text else text) for at, text in places)
 
 
 def scale(values: Iterable[float], far: float = FAR) -> Scale | None:
