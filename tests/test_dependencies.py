@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 CORE = ROOT / "core" / "tuneoff"
 HEAVY = (
     *("ray", "optuna", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ConfigSpace", "ax", "hydra"),
+    "deephyper",
     *("kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
     *("pandas", "pyarrow", "scipy", "matplotlib", "jinja2"),
 )
@@ -30,6 +31,7 @@ FOR_PLUGINS = ("adapter_parts", "ask_tell", "testing")  # and what no room may n
 PLUGINS = ("tuneoff_adapters", "tuneoff_faults", "tuneoff_meters", "tuneoff_platforms", "tuneoff_workloads", "katib_emulation")
 ADAPTERS = (
     *("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax", "hydra", "katib"),
+    "deephyper",
 )
 
 

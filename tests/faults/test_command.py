@@ -20,7 +20,16 @@ from tuneoff_faults.faults import FAULTS
 from tuneoff_faults.matrix import fault_tools
 
 TESTS = Path(__file__).parents[1]
-WITHOUT_PLAIN = {"rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax", "hydra"}  # they are in `faults --by adapter` alone
+WITHOUT_PLAIN = {
+    "rustuna",
+    "nevergrad",
+    "hyperopt",
+    "flaml",
+    "smac",
+    "ax",
+    "deephyper",
+    "hydra",
+}  # in `faults --by adapter` alone
 PARTS = {fault.name for fault in FAULTS if fault.strike == "part"}
 
 

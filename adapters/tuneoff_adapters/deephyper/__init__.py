@@ -1,0 +1,1 @@
+"""DeepHyper: its search in the coordinator, its evaluator over a pool of one process for each worker."""
