@@ -26,7 +26,6 @@ KINDS = (*STARTING, "folder", "umask", "handler", "numbers", "arguments")
 ADAPTERS: Mapping[str, Any] = {
     "serial": "serial",
     "forked": {"name": "serial", "options": {"start": "forkserver"}},
-    "optuna": "optuna",
     "ray-tune": "ray-tune",
     "syne-tune": "syne-tune",
     "katib": "katib@emulated",

@@ -37,6 +37,10 @@ FIRST: Mapping[str, str] = {  # of the files below a path: which tests of the co
     "core/tuneoff/judge/": "tests/corpus/test_scenarios.py",
     "core/tuneoff/tell/": "tests/corpus/test_texts.py",
 }
+ALL_ADAPTERS = (
+    *("tests/e2e/test_early_ends.py", "tests/e2e/test_training_abilities.py", "tests/adapters/test_noisy_training.py"),
+    "tests/trust/space_test/test_adapters.py",
+)
 LIMIT_SECONDS = 900
 LEAST_SHARE = 0.95
 LAST_FAILED = ".pytest_cache/v/cache/lastfailed"
@@ -127,11 +131,13 @@ def stages_of(plant: Plant) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield what is run one after the other: the name of a stage, and its tests."""
     first, room = FIRST[max(filter(plant.file.startswith, FIRST), key=len)], room_of(plant)
     framework = Path(plant.file).parts[2].removesuffix(".py") if plant.file.startswith("adapters/tuneoff_adapters/") else ""
-    contract = f"tests/contract/test_{framework}.py"
+    contracts = [str(path.relative_to(ROOT)) for path in (ROOT / "tests/contract").glob(f"test_{framework or 'serial'}*.py")]
     yield "corpus", (first, *FAST)
     yield "corpus", (CORPUS, *FAST, f"--ignore={first}")
     yield "room", (*room, *FAST)
-    yield "contract", (contract if (ROOT / contract).exists() else "tests/contract/test_serial.py",)
+    yield "contract", contracts or ("tests/contract/test_serial.py",)
+    if framework:
+        yield "all adapters", ALL_ADAPTERS
     yield "all fast", ("tests", *FAST, f"--ignore={CORPUS}")
     yield "slow corpus", (CORPUS, *SLOW)
     yield "slow room", (*room, *SLOW)
