@@ -17,7 +17,7 @@ CORE = ROOT / "core" / "tuneoff"
 HEAVY = (
     *("ray", "optuna", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ConfigSpace", "ax", "hydra"),
     "deephyper",
-    *("kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
+    *("neps", "kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
     *("pandas", "pyarrow", "scipy", "matplotlib", "jinja2"),
 )
 # parts of core that only reports import, and what they may import at once
@@ -30,7 +30,8 @@ TOP = ("adapter.py", "errors.py", "meter.py", "registry.py", "workload.py")  # w
 FOR_PLUGINS = ("adapter_parts", "ask_tell", "testing")  # and what no room may name
 PLUGINS = ("tuneoff_adapters", "tuneoff_faults", "tuneoff_meters", "tuneoff_platforms", "tuneoff_workloads", "katib_emulation")
 ADAPTERS = (
-    *("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax", "hydra", "katib"),
+    *("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax", "hydra"),
+    *("neps", "katib"),
     "deephyper",
 )
 

@@ -25,6 +25,7 @@ from tuneoff.experiment.translation import (
     NativeFloat,
     NativeIndex,
     NativeLogInteger,
+    NumberedTranslation,
     Translation,
     given_values,
     translation_of,
@@ -182,7 +183,7 @@ class AskTellAdapter(PoolAdapter):
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         self.__import()
-        space = _Numbered(translation_of(self.context.spec))
+        space = NumberedTranslation(translation_of(self.context.spec))
         self.open(space)
         for _ in range(count):
             yield space.decode(self.ask()[1])
@@ -201,7 +202,7 @@ class AskTellAdapter(PoolAdapter):
         """Open the optimizer."""
         super().setup()
         translation = translation_of(self.context.spec)
-        self.__space = _Numbered(translation)
+        self.__space = NumberedTranslation(translation)
         self.__given = [self.__space.named(values) for values in given_values(self.context.spec)]
         self.__is_listed = isinstance(translation, ListTranslation)
         self.__handles: dict[str, Hashable] = {}
@@ -263,30 +264,6 @@ class AskTellAdapter(PoolAdapter):
             return TrialResult(state="failed", value=None, loss=None)
         loss = value if self.minimize else -value
         return TrialResult(state="completed" if outcome.state == "completed" else "pruned", value=value, loss=loss)
-
-
-class _Numbered:
-    """A translation whose native names are `p0`, `p1`, ...: no library takes them for a path or an argument of its own."""
-
-    def __init__(self, translation: Translation) -> None:
-        self._translation = translation
-        self._names = {f"p{number}": name for number, name in enumerate(translation.native)}
-        self.native = {key: _chosen(translation.native[name]) for key, name in self._names.items()}
-
-    def decode(self, native: Mapping[str, Any]) -> dict[str, Any]:
-        return self._translation.decode({name: native[key] for key, name in self._names.items() if key in native})
-
-    def encode(self, configuration: Mapping[str, Any]) -> dict[str, float | int]:
-        return self.named(self._translation.encode(configuration))
-
-    def named(self, native: Mapping[str, float | int]) -> dict[str, float | int]:
-        """Return native values under these names."""
-        return {key: native[name] for key, name in self._names.items()}
-
-
-def _chosen(kind: Native) -> Native:
-    """Return the kind, with two values for the index of a list that has one: some libraries have no dimension of one value."""
-    return replace(kind, size=max(kind.size, 2)) if isinstance(kind, NativeIndex) else kind
 
 
 def _overrides(cls: type[AskTellAdapter], name: str) -> bool:

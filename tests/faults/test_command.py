@@ -29,6 +29,7 @@ WITHOUT_PLAIN = {
     "ax",
     "deephyper",
     "hydra",
+    "neps",
 }  # in `faults --by adapter` alone
 PARTS = {fault.name for fault in FAULTS if fault.strike == "part"}
 

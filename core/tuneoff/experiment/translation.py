@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tuneoff.base.identity import configuration_digest
@@ -163,6 +163,25 @@ class ListTranslation:
         return {LIST_INDEX: index}
 
 
+class NumberedTranslation:
+    """Another translation whose native names are `p0`, `p1`, ...: no library takes them for a path or an argument of its own."""
+
+    def __init__(self, translation: Translation) -> None:
+        self._translation = translation
+        self._names = {f"p{number}": name for number, name in enumerate(translation.native)}
+        self.native = {key: _chosen(translation.native[name]) for key, name in self._names.items()}
+
+    def decode(self, native: Mapping[str, Any]) -> dict[str, Any]:
+        return self._translation.decode({name: native[key] for key, name in self._names.items() if key in native})
+
+    def encode(self, configuration: Mapping[str, Any]) -> dict[str, float | int]:
+        return self.named(self._translation.encode(configuration))
+
+    def named(self, native: Mapping[str, float | int]) -> dict[str, float | int]:
+        """Return native values under these names."""
+        return {key: native[name] for key, name in self._names.items()}
+
+
 def translation_of(spec: RunSpec) -> SpaceTranslation | ListTranslation:
     """Return the translation of a run: of its list of configurations (samplers fixed and grid), else of its search space."""
     from tuneoff.experiment.strategies import listed_configurations  # a trial's process translates, but draws nothing
@@ -189,6 +208,11 @@ def native(dimension: Dimension) -> Native:
     if isinstance(dimension, Categorical):
         return NativeIndex(size=dimension.size, ordered=dimension.ordered)
     return NativeIndex(size=1, ordered=True)
+
+
+def _chosen(kind: Native) -> Native:
+    """Return the kind, with two values for the index of a list that has one: some libraries have no dimension of one value."""
+    return replace(kind, size=max(kind.size, 2)) if isinstance(kind, NativeIndex) else kind
 
 
 def _real(value: Any) -> float:
