@@ -44,7 +44,7 @@ def started(kind: str, folder: Path, workers: int = 2) -> StorageServer:
     options = {"storage": {"kind": kind, "managed": True}}
     if reason := OptunaAdapter.refuse(toy_spec("optuna", options=options, workers=Workers(count=1))):
         pytest.skip(reason)
-    return start_server(kind, folder, workers, start_seconds=60.0)
+    return start_server(kind, folder, workers, start_seconds=150.0)
 
 
 def segments(pid: int) -> list[str]:

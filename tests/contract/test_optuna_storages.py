@@ -1,7 +1,7 @@
 """What a storage could break of the adapter's contract, on each that can be had here; the default has all of it.
 
-What a server leaves, and where it listens: tests/adapters/test_optuna_servers.py. Not on SQLite, where most runs of the
-contract are refused: Optuna may give an enqueued configuration to two workers there.
+What a server leaves, and where it listens: tests/adapters/test_optuna_servers.py. Not on SQLite and MLflow, where most runs
+of the contract are refused: two workers may get one enqueued configuration there.
 """
 
 from typing import Any, ClassVar

@@ -251,7 +251,7 @@ _ROWS = (
     *family(
         "storage.",
         "count",
-        ("operations", "per used trial: SQL statements and commits, Redis commands, proxy calls, or journal reads and appends"),
+        ("operations", "per used trial: SQL statements and commits, Redis commands, server calls, or journal reads and appends"),
     ),
     *family("storage.", "bytes", ("bytes", "what the framework's storage grew by, per used trial")),
     *family(

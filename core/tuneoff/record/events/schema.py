@@ -244,7 +244,7 @@ class StorageUsed(Event, frozen=True, gc=False, tag="storage_used"):
     itself started.
     """
 
-    operations: int  # SQL statements and commits, Redis commands, calls of a proxy, or reads and appends of a journal
+    operations: int  # SQL statements and commits, Redis commands, calls of a server, or reads and appends of a journal
     client_cpu_ns: int
     bytes: int | None = None
     server_cpu_ns: int | None = None
