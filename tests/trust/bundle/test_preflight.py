@@ -26,7 +26,7 @@ from tuneoff.trust.bundle import reproduce as module
 from tuneoff.trust.bundle.foreign import obeyed_power
 from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import Bundle, choose, plan_of, served_here
-from tuneoff.trust.bundle.reproduce import preflight, prepare
+from tuneoff.trust.bundle.reproduce import compare, preflight, prepare
 
 OWN = WorkloadSpec(name="from_file", target="data_workload:FromFile")
 
@@ -146,6 +146,17 @@ def test_another_seed_that_is_asked_for_is_a_change() -> None:
     assert changed(bundle, seed=7) == {"seed": "identity"}
     assert preflight(bundle, list(bundle.plan.counted), 7).changed("identity") == ["seed is 7 here, 0 in the bundle"]
     assert changed(bundle, seed=0) == {}
+
+
+@pytest.mark.parametrize("dropped", [[], ["numpy==2.4.6"]])
+def test_the_answer_names_the_versions_that_an_environment_could_not_keep(
+    dropped: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    theirs = record(spec())
+    ours = replace(theirs, environment={**theirs.environment, "made": {"dropped": dropped}})
+    monkeypatch.setattr(module, "read_runs", lambda results: [ours])
+    answer = compare(prepare(bundle_of(theirs)), tmp_path)
+    assert answer.why.endswith("that could not be kept in an environment here: numpy==2.4.6") == bool(dropped)
 
 
 def test_data_that_cannot_be_had_are_named_and_leave_the_run_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
