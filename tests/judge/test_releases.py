@@ -115,6 +115,7 @@ def test_the_release_of_the_command_s_environment_has_its_place() -> None:
     assert [point.scope for point in curves[ASKS[0]].lines["Optuna"]] == list(RELEASES)
 
 
+@pytest.mark.slow
 def test_histories_without_a_change_are_rarely_marked_and_a_test_without_correction_is_caught() -> None:
     spread, plan = measured(chosen(over_releases()))
     assert marked(spread, plan, 40, releases=4, seeds=10) <= 3

@@ -148,6 +148,7 @@ def test_a_command_that_lacks_one_says_so_and_leaves_no_results(
     assert not list(tmp_path.glob("results/*"))
 
 
+@pytest.mark.slow
 def test_one_that_was_altered_is_refused_with_the_command_that_removes_it(only_uv: Path, call: Call) -> None:
     made(optuna())
     recipe = recipe_of(optuna())
@@ -180,6 +181,7 @@ def test_a_cache_that_others_can_write_is_not_used(whose: str, only_uv: Path, mo
     assert "set TUNEOFF_CACHE_DIR" in refused(optuna())
 
 
+@pytest.mark.slow
 def test_two_at_once_make_one(only_uv: Path) -> None:
     told: list[str] = []
     threads = [threading.Thread(target=lambda: told.extend(made(optuna()))) for _ in range(2)]
@@ -192,6 +194,7 @@ def test_two_at_once_make_one(only_uv: Path) -> None:
     assert read_built(recipe_of(optuna()).folder) is not None
 
 
+@pytest.mark.slow
 def test_one_that_is_used_is_not_removed(only_uv: Path, call: Call) -> None:
     with ready([optuna()]):
         answer = call("environments", "--remove", "all")
@@ -200,6 +203,7 @@ def test_one_that_is_used_is_not_removed(only_uv: Path, call: Call) -> None:
     assert all_built() == []
 
 
+@pytest.mark.slow
 def test_a_command_killed_while_it_makes_one_leaves_none(only_uv: Path, tmp_path: Path) -> None:
     """Its installer dies with it, and the next command makes the environment anew."""
     mark = tmp_path / "building"
@@ -220,6 +224,7 @@ def test_a_command_killed_while_it_makes_one_leaves_none(only_uv: Path, tmp_path
     assert "made in" in made(spec)[-1]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_leaves_none(only_uv: Path, tmp_path: Path) -> None:
     write_wheel(only_uv, "optuna", "4.5.0", ["numpy"], megabytes=9)
     file, disk, kept = tmp_path / "file.yaml", tmp_path / "disk", tmp_path / "kept"
@@ -238,6 +243,7 @@ def test_a_full_disk_is_one_line_and_leaves_none(only_uv: Path, tmp_path: Path) 
     assert list(kept.glob("cache/environments/*.lock"))
 
 
+@pytest.mark.slow
 def test_the_list_has_sizes_and_locks(only_uv: Path, call: Call, tmp_path: Path) -> None:
     (tmp_path / "file.yaml").write_text(FILE)
     assert call("environments", "--make", "file.yaml", "--adapter", "optuna==4.5.0", "optuna==5.0.0").code == 0

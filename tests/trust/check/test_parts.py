@@ -21,7 +21,7 @@ from tuneoff.trust.check import planned_runs as experiments
 from tuneoff.trust.check.fault_injection import METHODS, PlantedFailure, wrapped_target
 from tuneoff.trust.check.footprint import Leftover, ListeningSocket, RunTraces, own_folders
 from tuneoff.trust.check.make import run_spec, without_trials
-from tuneoff.trust.check.planned_runs import CheckRun, planned_runs
+from tuneoff.trust.check.planned_runs import FIRST, CheckRun, planned_runs
 from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe
 from tuneoff.trust.check.refusals import ACCEPTED, REFUSED, ask
 from tuneoff.workload import TrialSeeds
@@ -74,11 +74,11 @@ def test_what_the_supervisor_ended_is_sorted_by_its_kind() -> None:
 def test_runs_are_made_of_what_an_adapter_offers() -> None:
     runs = planned_runs(Plain.capabilities)
     absent = {name for name, run in runs.items() if run.absence(Plain.capabilities) is not None}
-    assert absent == set()
+    assert absent == set(FIRST)  # which it offers no means for
     bare = Capabilities(framework="none", samplers={"random": Offer()}, pruners={"none": Offer()})
     bare_runs = planned_runs(bare)
     absent = {name for name, run in bare_runs.items() if run.absence(bare) is not None}
-    assert absent == {"scripted", "default-sampler"}
+    assert absent == {"scripted", "default-sampler", *FIRST}
     assert bare_runs["faulty"].experiment.sampler.name == "random"
     assert not any(finding.is_out_of_reach for run in bare_runs.values() if (finding := run.absence(bare)) is not None)
     stopping = replace(bare, pruners={**bare.pruners, "asha": Offer()})
