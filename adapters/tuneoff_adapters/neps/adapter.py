@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_FRUITLESS_DEATHS = 10  # of workers in a row that had no trial
 _PROMOTES = "NePS stops no trial: it trains the best ones on, from their `previous_pipeline_directory`; use pruner none"
+_FIRST_TRIALS = "its first trials, one per dimension, have low values in the first of these: NePS sorts what it draws"
 _STOPS_NOTHING = "NePS is told of a trial when that has ended"
 
 
@@ -42,7 +43,7 @@ class NepsAdapter(WithPool):
             "random": Offer(implementation="neps.algorithms.random_search"),
             "fixed": Offer(implementation="neps.algorithms.grid_search", note="over the index of the list"),
             "grid": Offer(implementation="neps.algorithms.grid_search", note="over the index of core's shuffled grid"),
-            "gp": Offer(implementation="neps.algorithms.bayesian_optimization"),
+            "gp": Offer(implementation="neps.algorithms.bayesian_optimization", note=_FIRST_TRIALS),
             "default": Offer(implementation="neps.algorithms.bayesian_optimization", same_as="gp", note="what `auto` takes"),
         },
         pruners={
