@@ -9,6 +9,7 @@ from tuneoff.base.format import counted
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import add_matrix, run_plan
 from tuneoff.cli.plan import expected_duration
+from tuneoff.cli.report import add_baseline, check_baseline
 from tuneoff.cli.selection import add_file, add_overrides, plan_of
 from tuneoff.experiment.seeds import seeds_text
 
@@ -24,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_output(parser)
     add_overrides(parser)
+    add_baseline(parser)
     parser.add_argument("--no-report", dest="report", action="store_false", help="write no report.html at the end")
     add_matrix(parser)
     parser.add_argument("--json", action="store_true", help="print the result of each run as JSON instead of the table")
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     plan = plan_of(arguments)
+    check_baseline(arguments, plan.label_texts.values())
     return run_plan(plan, arguments, notes=lambda *runs: (f"{_able(runs[0])}; {expected_duration(*runs)}",))
 
 

@@ -99,7 +99,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         report = written_report(results) if with_report else None
         write_json({**values, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        choice = None if arguments.verbose else choose(answers(contents))
+        choice = None if arguments.verbose else choose(answers(contents), baseline=getattr(arguments, "baseline", None))
         write(f"\n{table(contents) if choice is None else ending_text(choice)}\n")
         report = written_report(results, choice) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneoff.base.commands import command
 from tuneoff.base.output import note, note_on_terminal, printable, terminal_width, write, write_json
+from tuneoff.base.targets import unknown_name
 from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
-from tuneoff.errors import TuneoffError
+from tuneoff.errors import TuneoffError, UnknownNameError
 
 if TYPE_CHECKING:
     from tuneoff.judge.choice.choice import Choice
@@ -32,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes.add_argument("--workers", metavar="N", type=int, help="workers of a run; default: any")
     sizes.add_argument("--trial-seconds", metavar="S", type=float, help="how long a trial takes, in seconds; default: any")
     sizes.add_argument("--trials", metavar="N", type=int, help="trials of a run; default: any")
+    add_baseline(parser)
     needs = parser.add_argument_group("choose only among frameworks that can do this")
     needs.add_argument("--must-retry", action="store_true", help="a trial whose worker died is tried again")
     needs.add_argument("--platform", metavar="NAME", help="where it must run: local, kubernetes, ...; default: any")
@@ -58,6 +61,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_baseline(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--baseline", metavar="NAME", help="adapter that ratios are against; default: the first of the table")
+
+
+def check_baseline(arguments: argparse.Namespace, labels: Iterable[str]) -> None:
+    """Refuse a baseline that is none of the labels.
+
+    Raises:
+        UnknownNameError: it is none.
+    """
+    if arguments.baseline is not None and arguments.baseline not in (known := set(labels)):
+        raise UnknownNameError(f"--baseline: {unknown_name('adapter', arguments.baseline, known)}")
+
+
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.choice.choose import choose
@@ -70,13 +87,14 @@ def execute(arguments: argparse.Namespace) -> int:
     faults = read_faults(arguments.faults or [], request.must_survive)
     results = arguments.results or newest_folder(needs_runs=True)
     answer, filters = answers(read_results(results)), None
+    check_baseline(arguments, (group.label for group in answer.groups))
     if request != Request():
         from tuneoff.judge.choice.filters import filtered
         from tuneoff.registry import list_adapters
 
         filters = filtered(answer, list_adapters(), faults, request)  # installed ones: no module that a folder names is imported
         answer = filters.answers
-    choice = choose(answer, filters)
+    choice = choose(answer, filters, arguments.baseline)
     if arguments.json:
         from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 

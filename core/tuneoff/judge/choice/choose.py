@@ -27,13 +27,16 @@ BASELINE = "baseline"
 TIME = "time"  # the question that ratios are of
 
 
-def choose(answers: Answers, filters: Filtered | None = None) -> Choice:
-    """Return the choice, with the setting first in which most frameworks were measured; `filters`: what left these answers."""
+def choose(answers: Answers, filters: Filtered | None = None, baseline: str | None = None) -> Choice:
+    """Return the choice, with the setting first in which most frameworks were measured.
+
+    `filters`: what left these answers. `baseline`: the label that ratios are against, where it was measured; None: the first.
+    """
     names = _names(answers.groups)
     by_strategy: dict[tuple[str, str], list[Scope]] = {}
     for scope in answers.scopes:
         by_strategy.setdefault((scope.sampler, scope.pruner), []).append(scope)
-    settings = [_setting(answers, scopes, names, filters is not None) for scopes in by_strategy.values()]
+    settings = [_setting(answers, scopes, names, filters is not None, baseline) for scopes in by_strategy.values()]
     measured = [setting for setting in settings if setting.rows]
     ordered = tuple(sorted(measured, key=lambda setting: -sum(not row.is_floor and not row.excluded for row in setting.rows)))
     return Choice(
@@ -49,13 +52,15 @@ def choose(answers: Answers, filters: Filtered | None = None) -> Choice:
     )
 
 
-def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str], is_filtered: bool) -> Setting:
+def _setting(
+    answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str], is_filtered: bool, baseline: str | None
+) -> Setting:
     evidence = PairEvidence(answers, scopes)
     rows = _rows(evidence, names)
     labels = [row.label for row in rows if not row.is_floor and not row.excluded and row.has_done]
     seeds = declared_seeds(row for row in rows if not row.is_floor and not row.excluded)
     chosen, certainty = _chosen(evidence, labels) if seeds else ((), Certainty.NOTHING)
-    reference = chosen[0] if chosen else labels[0] if labels else None
+    reference = next((row.label for row in rows if row.label == baseline), None) or next(iter((*chosen, *labels)), None)
     of_choice = sentences(evidence, rows, chosen, certainty, seeds, is_filtered=is_filtered)
     scaling_curves = curves(
         rows, {group.scope: group.spec for group in answers.groups if group.scope in scopes}, answers.confidence
