@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 USUAL = {  # the first are README's, or this project's own; the others come with every Linux: coreutils, libc, util-linux
     *("python", "python3", "git", "make", "sh", "bash", "tuneoff"),
     *("uv",),  # of the extra `environments`, which dev has
-    *("cat", "cp", "echo", "grep", "head", "mkdir", "nice", "sleep", "true", "false"),
+    *("cat", "cp", "echo", "env", "grep", "head", "mkdir", "nice", "sleep", "true", "false"),
     *("ldd", "ldconfig", "unshare", "nsenter", "setpriv"),
 }
 CALLS = {"shutil.which", *(f"subprocess.{name}" for name in ("run", "Popen", "check_call", "check_output"))}

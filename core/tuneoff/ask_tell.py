@@ -6,6 +6,7 @@ Everything else is core's: worker processes, budget, retries, scripted stops, an
 
 from __future__ import annotations
 
+import math
 import pkgutil
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping
@@ -54,6 +55,7 @@ __all__ = [
 
 _STOPPED_BY_CORE = ("none", "scripted")
 _SUPPLIED = "asked and told in one process; a pool of long-lived processes, which tuneoff supplies, runs the trials"
+_ROUNDED = 1e-9  # relative: a library may give an enqueued value back in another rounding
 _CORES_BEST = "the best trial is the completed one with the best value that the library was told: it is not asked for it"
 _CORES = {  # a subclass that gave one of these to something else would be called in core's place
     *("collect_results", "context", "decide", "draw", "ended", "experiment", "framework_id", "is_deciding", "minimize"),
@@ -254,6 +256,8 @@ class AskTellAdapter(PoolAdapter):
     def __ask(self, trial_id: str, enqueued: Mapping[str, Any] | None) -> Mapping[str, Any]:
         started = clock.monotonic_ns()
         self.__handles[trial_id], values = self.ask() if enqueued is None else self.enqueue(enqueued)
+        if enqueued is not None and all(math.isclose(values[name], value, rel_tol=_ROUNDED) for name, value in enqueued.items()):
+            values = enqueued
         configuration = self.__space.decode(values)
         self.context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started, trial=trial_id)
         return configuration
