@@ -25,7 +25,7 @@ from tuneoff.judge.answers.analysis_plan import Frozen, frozen
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choice import ScalingCurve
 from tuneoff.judge.choice.choose import choose
-from tuneoff.judge.choice.releases import Figure, figures, frameworks, history, shown_steps, smallest_step_text
+from tuneoff.judge.choice.releases import Figure, figures, frameworks, history, residuals, shown_steps, smallest_step_text
 from tuneoff.judge.groups import Group
 from tuneoff.judge.metrics import scale
 from tuneoff.judge.results import Run, read_results
@@ -67,22 +67,13 @@ class Spread:
 
 
 def spreads(measured: Sequence[Figure]) -> Iterator[Spread]:
-    """Yield the spread of each figure, of the seeds that all its releases have.
+    """Yield the spread of each figure.
 
     Raises:
-        ValueError: they have fewer than two.
+        ValueError: it has none.
     """
     for metric, groups in measured:
-        by_seed = [group.estimate(metric).by_seed for group in groups]
-        seeds = sorted(set.intersection(*map(set, by_seed)))
-        if len(seeds) < 2:
-            raise ValueError(f"{metric} must be measured with at least 2 seeds in all releases, but is with {len(seeds)}")
-        table = np.array([[of[seed] for seed in seeds] for of in by_seed])  # (releases, seeds)
-        if scale(metric) == "ratio":
-            table = np.log(table)
-        rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
-        releases, count = rest.shape
-        yield Spread(metric, groups[0], float(table.mean()), rest * np.sqrt(rest.size / ((releases - 1) * (count - 1))))
+        yield Spread(metric, groups[0], *residuals(metric, groups))
 
 
 def simulated(measured: Sequence[Spread], releases: int, seeds: int, *key: str, step: float = 0.0, of: int = -1) -> list[Figure]:

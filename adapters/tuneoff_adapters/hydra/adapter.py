@@ -33,6 +33,7 @@ class HydraAdapter(Adapter):
         minimum_version="1.3",
         below_version="1.4",
         install=INSTALL,
+        apart="1.3.8",
         samplers={
             "random": Offer(implementation="optuna.samplers.RandomSampler"),
             "grid": Offer(implementation=_LISTED, note="core's list: the sweeper's own GridSampler takes no seed"),

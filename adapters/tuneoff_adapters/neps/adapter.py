@@ -39,6 +39,7 @@ class NepsAdapter(WithPool):
         minimum_version="0.17",
         below_version="0.18",
         install="tuneoff[neps]",
+        apart="0.17.0",
         samplers={
             "random": Offer(implementation="neps.algorithms.random_search"),
             "fixed": Offer(implementation="neps.algorithms.grid_search", note="over the index of the list"),

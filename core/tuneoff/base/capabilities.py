@@ -104,6 +104,9 @@ class Capabilities:
     minimum_version: str = ""
     below_version: str = ""
     install: str = ""  # what pip installs, e.g. "my-library>=1.2"; "": `package`
+    apart: str = (
+        ""  # a release to suggest, where the framework's pins forbid what others need; "": it can be installed beside them
+    )
     platforms: tuple[str, ...] = (LOCAL,)
     samplers: Mapping[str, Offer] = field(default_factory=dict)
     pruners: Mapping[str, Offer] = field(default_factory=dict)
@@ -165,6 +168,8 @@ def framework_status(adapter: str, capabilities: Capabilities) -> PackageStatus:
     command = install_command(capabilities.install or capabilities.package)
     if version is None and not present:
         text = f"adapter {adapter!r} needs the {capabilities.package} package; run: {command}"
+        if capabilities.apart:
+            text = f"adapter {adapter!r} needs an environment of its own; write {adapter}=={capabilities.apart}"
         return PackageStatus(state="missing", text=text)
     if not present:
         text = f"{capabilities.package} {version} is installed, but its module {capabilities.module!r} is not; run: {command}"

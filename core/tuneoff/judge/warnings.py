@@ -163,6 +163,12 @@ def _verdict_warnings(answers: Answers) -> Iterator[ResultsWarning]:
 
 def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[ResultsWarning]:
     """Yield what became of runs and what disturbed them; once all have ended some can be repeated."""
+    by_environment: dict[bool, dict[str, None]] = {}
+    for group in answers.groups:
+        if group.done and not group.excluded:
+            by_environment.setdefault(group.spec.environment is not None, {})[names.get(group.label, group.label)] = None
+    if len(by_environment) > 1:
+        yield _warning("environments_differ", apart=listed(by_environment[True]), shared=listed(by_environment[False]))
     results, is_over = answers.results, not any(answers.statuses.get(status) for status in UNFINISHED)
     distinct = [group for group in answers.groups if group.same_as is None]
     every = [(group, run) for group in distinct for run in group.runs]

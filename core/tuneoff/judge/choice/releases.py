@@ -7,10 +7,10 @@ error.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import MISSING, counted
@@ -22,12 +22,17 @@ from tuneoff.judge.answers.phrases import difference_text, is_decided, seen_text
 from tuneoff.judge.choice.added import PER_JOB, PER_REPORT, PER_TRIAL
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, VALIDATED, Point, ReleaseStep, Row, ScalingCurve
 from tuneoff.judge.choice.curve import ADDED_TO_JOB, ADDED_TO_TRIAL, ASK, FIGURES, PER_FURTHER_TRIALS, TREE, with_metrics
-from tuneoff.judge.detectable import spread
 from tuneoff.judge.groups import Group
-from tuneoff.judge.stats.power import detectable
+from tuneoff.judge.metrics import scale
+from tuneoff.judge.stats.sign_flip import generator
+from tuneoff.judge.stats.signed_rank import bounds
 from tuneoff.record.metric_value import metric_value
 
+if TYPE_CHECKING:
+    from tuneoff.judge.stats.location import Floats
+
 POWER = 0.9
+SAMPLES = 2_000
 SMALLEST_STEP = f"smallest step shown in {100 * POWER:.0f} %"
 MOST_PACKAGES = 6  # that are named
 Figure = tuple[str, Sequence[Group]]  # a metric, and the groups of the releases, the oldest first
@@ -135,7 +140,7 @@ def history(framework: str, figures: Sequence[Figure], plan: Frozen) -> Iterator
                 ReleaseStep(older=_version(older), newer=_version(newer), verdict=verdict, also=_changed_packages(older, newer))
                 for (older, newer), verdict in zip(pairwise(groups), verdicts, strict=True)
             ),
-            smallest_step=_smallest_step(verdicts),
+            smallest_step=_smallest_step(metric, groups, verdicts),
         )
 
 
@@ -149,18 +154,45 @@ def _question(name: str, metric: str, group: Group, plan: Frozen) -> Question:
     return question
 
 
-def _smallest_step(verdicts: Sequence[Verdict]) -> float | None:
+def residuals(metric: str, groups: Sequence[Group]) -> tuple[float, Floats]:
+    """Return the mean of a figure over releases, and what is left (releases, seeds) without the means of releases and seeds.
+
+    Of the seeds that all releases have; of logarithms where ratios are compared; with the standard deviation of the whole.
+
+    Raises:
+        ValueError: fewer than two releases or seeds have it, or a value has no logarithm.
+    """
+    import numpy as np
+
+    by_seed = [group.estimate(metric).by_seed for group in groups]
+    table = np.array([[of[seed] for seed in sorted(set.intersection(*map(set, by_seed)))] for of in by_seed])
+    releases, seeds = table.shape
+    is_ratio = scale(metric) == "ratio"
+    if min(releases, seeds) < 2 or not np.isfinite(table).all() or (is_ratio and table.min() <= 0):
+        raise ValueError(f"{metric} must be measured in at least 2 releases with the same 2 seeds or more, above 0 for a ratio")
+    table = np.log(table) if is_ratio else table
+    rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    return float(table.mean()), rest * math.sqrt(rest.size / ((releases - 1) * (seeds - 1)))
+
+
+def _smallest_step(metric: str, groups: Sequence[Group], verdicts: Sequence[Verdict]) -> float | None:
     """Return the smallest step, on the question's scale, that is shown with a probability of POWER by the measured spread.
 
-    The spread is that of all neighbours together. It is not below the margin. None where so few seeds show no step at all.
+    The test that judges shows a step of a sample where the lower end of its interval is above 0. The samples are differences of
+    two residuals, which need not be normal. The step is not below the margin. None where so few seeds show no step at all.
     """
-    spreads = [measured for verdict in verdicts if (measured := spread(verdict)) is not None]
+    import numpy as np
+
     interval = next((verdict.interval for verdict in verdicts if verdict.sensitivities and verdict.interval is not None), None)
-    if not spreads or interval is None:
+    try:
+        _, rest = residuals(metric, groups)
+    except ValueError:
         return None
-    deviation = math.sqrt(statistics.fmean(measured.deviation**2 for measured in spreads))
-    effect = detectable(interval.n, 1 - interval.confidence, POWER)
-    return max(effect * deviation, verdicts[0].question.margin or 0.0) if math.isfinite(effect) else None
+    if interval is None:
+        return None
+    samples = np.subtract(*generator("smallest step", metric).choice(rest.ravel(), (2, SAMPLES, interval.n)))
+    step = float(np.quantile(-bounds(samples, 1 - interval.confidence).low, POWER))
+    return max(step, verdicts[0].question.margin or 0.0) if math.isfinite(step) else None
 
 
 def _changed_packages(older: Group, newer: Group) -> tuple[str, ...]:
