@@ -139,3 +139,14 @@ def test_the_smallest_step_that_is_stated_is_found_in_nine_of_ten_and_a_third_of
     assert sum(shares) / 8 == pytest.approx(0.9, abs=0.06)
     small = [replace(curve, smallest_step=(curve.smallest_step or 0) / 3) for curve in curves]
     assert max(share for _, share in found(spread, small, plan, 40, seeds=10)) < 0.3
+
+
+def test_a_framework_in_the_command_s_environment_beside_one_in_its_own_is_warned_of() -> None:
+    results = over_releases()
+    shared = tuple(
+        replace(run, spec=replace(run.spec, environment=None)) if run.label == results.planned[0].label else run
+        for run in results.planned
+    )
+    for planned, is_warned in ((results.planned, False), (shared, True)):
+        kinds = {warning.kind for warning in chosen(replace(results, planned=planned)).warnings}
+        assert ("environments_differ" in kinds) == is_warned
