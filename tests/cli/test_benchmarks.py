@@ -23,6 +23,7 @@ from tuneoff.cli.main import all_commands, main
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.registry import list_adapters
 
 pytestmark = pytest.mark.slow(first=True)
 
@@ -68,6 +69,7 @@ def test_a_file_says_what_it_answers_and_can_be_planned(path: Path) -> None:
     }
     planned |= {WITH_SERVERS: {"optuna"}, "worker_start": {"serial", "optuna"}, "releases": {"serial", "optuna"}}
     planned |= {"scale_trials": {"serial", "optuna", "ray-tune"}, "scale_trials_processes": {"serial", "syne-tune", "katib"}}
+    planned["frameworks"] = {listing.plugin.name for listing in list_adapters()}
     counts = {WITH_SERVERS: {1, 4, 16}, **{name: {1, 4, 16, 64} for name in OVER_WORKERS}}
     assert {spec.adapter for spec in _specs(plan)} == planned.get(path.stem, LOCAL)
     assert {spec.experiment.workers.count for spec in _specs(plan)} == counts.get(path.stem, {2})
