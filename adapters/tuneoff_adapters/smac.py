@@ -38,7 +38,7 @@ class SmacAdapter(AskTellAdapter):
 
     def ask(self) -> tuple[tuple[int, int], Mapping[str, Any]]:
         if self.experiment.sampler.name == "random":
-            return self.enqueue(self._space.sample_configuration())
+            return self.enqueue(self._space.sample_configuration(), self._smac.runhistory.submitted)  # it may repeat one
         return ((trial := self._smac.ask()).config.config_id, trial.seed), dict(trial.config)
 
     def tell(self, handle: tuple[int, int], result: TrialResult) -> None:
@@ -48,8 +48,8 @@ class SmacAdapter(AskTellAdapter):
             end = self._runs.TrialValue(max(costs), status=status["SUCCESS" if result.state == "completed" else "CRASHED"])
             self._smac.tell(self._runs.TrialInfo(history.get_config(handle[0]), seed=handle[1]), end)
 
-    def enqueue(self, values: Mapping[str, Any]) -> tuple[tuple[int, int], Mapping[str, Any]]:
-        trial = self._runs.TrialInfo(self._configuration(self._space, values), seed=self._smac.runhistory.submitted)
+    def enqueue(self, values: Mapping[str, Any], seed: int = 0) -> tuple[tuple[int, int], Mapping[str, Any]]:
+        trial = self._runs.TrialInfo(self._configuration(self._space, values), seed=seed)  # the model learns from seed 0 alone
         self._smac.runhistory.add_running_trial(trial)
         return (trial.config.config_id, trial.seed), dict(trial.config)
 

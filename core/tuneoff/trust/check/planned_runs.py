@@ -14,6 +14,7 @@ from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, step
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, Strategy, Timeouts, Workers, WorkloadSpec
 from tuneoff.experiment.strategies import sample_distinct
 from tuneoff.trust.check.probe_workload import ACTS, METRIC, Act, Probe, ProbeWithoutState
+from tuneoff.workload import Mode
 
 EPOCHS = 3
 LEVELS = (0.4, 0.9, 0.2, 0.6, 0.1, 0.8, 0.5, 0.3)  # neither the best nor the worst is the first or the last
@@ -52,8 +53,11 @@ NUMBERS = SearchSpace(  # every sampler can have it: numbers only, and a grid th
         "dropout": stepped(0.0, 0.5, 0.25, integer=False),
     }
 )
-GIVEN, PROPOSED = 24, 4  # first configurations, more than samplers draw at random before they use their model; then others
-FIRST = ("first", "first-others")  # one seed, and other first configurations
+GIVEN, PROPOSED = (
+    24,
+    12,
+)  # first configurations, more than samplers draw before they use their model; others, more than SMAC3 plans at first
+FIRST = ("first", "first-min")  # one seed, the same first configurations, maximized and minimized
 FAULTS: tuple[Act, ...] = ("raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "memory")
 CHOICES = (1, 1.0, True, "1")  # equal to many programs
 CARELESS_ACTS: tuple[Act, ...] = ("sound", "sound", "raise-base", "sound", "text", "sound", "kill-self", "sound")
@@ -62,6 +66,7 @@ DRAWS, REFUSALS = "draws", "refusals"  # evidence that is not a run
 MANY = "random-many"  # in the place of draws, where an adapter cannot draw without running trials
 REPETITIONS = 6  # of one seed; the second half under load
 SEED, OTHER_SEED = 0, 1
+MODES: tuple[Mode, ...] = ("max", "min")
 
 
 def without_list(spec: ExperimentSpec) -> ExperimentSpec:
@@ -254,7 +259,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
         CheckRun("retried", acting(retried)),
         *(CheckRun(f"failed-{step}", few, plant=step) for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")),
         CheckRun("undeployed-twice", few, plant="twice"),
-        *(CheckRun(name, _first(capabilities, number)) for number, name in enumerate(FIRST)),
+        *(CheckRun(name, _first(capabilities, mode)) for name, mode in zip(FIRST, MODES, strict=True)),
         CheckRun(MANY, replace(random_search(150), budget=Budget(trials=150, epochs_per_trial=1))),
         CheckRun("interrupted", interrupted, act="interrupt", is_alone=True),
         CheckRun("wall-clock", random_search(60, options={"epoch_seconds": 0.3}, budget=too_many), is_alone=True),
@@ -262,7 +267,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     return {run.name: run for run in runs}
 
 
-def _first(capabilities: Capabilities, number: int) -> ExperimentSpec:
+def _first(capabilities: Capabilities, mode: Mode) -> ExperimentSpec:
     """Return an experiment that tries given configurations first, the sampler with a model if there is one."""
     samplers = offered(capabilities.samplers)
     has_model = [name for name in ("default", "tpe") if name in samplers and samplers[name].same_as != "random"]
@@ -273,7 +278,8 @@ def _first(capabilities: Capabilities, number: int) -> ExperimentSpec:
         search_space=space,
         sampler=Strategy(name=name),
         workers=Workers(count=1),
-        configurations=tuple(sample_distinct(space, GIVEN, seed=number)),
+        objective=Objective(metric=METRIC, mode=mode),
+        configurations=tuple(sample_distinct(space, GIVEN, seed=SEED)),
     )
 
 

@@ -46,7 +46,7 @@ CONTROLS = (
     Control("spending:GoesOnAfterTheTime", "budget.wall-clock", ("wall-clock",)),
     Control("proposing:RepeatsOne", "configurations.listed", ("honest-max", "honest-min")),
     Control("proposing:IgnoresFirst", "configurations.first", ("first",)),
-    Control("proposing:LearnsNothing", "configurations.first", ("first", "first-others")),
+    Control("proposing:LearnsNothing", "configurations.first", ("first", "first-min")),
     Control("proposing:PassesOnAnother", "configurations.received", (ONE,)),
     Control("proposing:OneBeyond", "space.inside", (ONE, DRAWS)),
     Control("proposing:ExclusiveUpper", "space.distribution", (ONE, DRAWS)),

@@ -70,7 +70,9 @@ def _first(evidence: AdapterEvidence) -> Finding:
     if sampler == "random":
         return judged(problems, "no sampler with a model here: what it learns cannot be seen")
     if len(proposals) == len(FIRST) and proposals[0] == proposals[1]:
-        problems.append(f"sampler {sampler!r} proposed the same after two lists of other configurations: it was not told of them")
+        problems.append(
+            f"sampler {sampler!r} proposed the same whether the given values are good or bad: it was not told of them"
+        )
     return judged(problems, f"sampler {sampler}")
 
 
