@@ -18,7 +18,7 @@ from tuneoff.base import clock
 from tuneoff.base.capabilities import Capabilities, Offer, Option, Support, import_framework, offered
 from tuneoff.base.identity import trial_name
 from tuneoff.errors import StepError
-from tuneoff.experiment.strategies import LISTED
+from tuneoff.experiment.strategies import LISTED, search_refusal
 from tuneoff.experiment.translation import (
     FrameworkSpace,
     ListTranslation,
@@ -29,6 +29,7 @@ from tuneoff.experiment.translation import (
     NumberedTranslation,
     Translation,
     given_values,
+    native_space,
     translation_of,
 )
 from tuneoff.run.pool_adapter import WORK, PoolAdapter
@@ -168,9 +169,7 @@ class AskTellAdapter(PoolAdapter):
             return (
                 f"a process per trial receives no decisions, so platform {spec.platform!r} cannot serve a pruner; use pruner none"
             )
-        if not spec.experiment.search_space.searched and spec.experiment.sampler.name not in LISTED:
-            return "the search space has no dimension with more than one value, so nothing to ask for; use adapter serial"
-        return super().refuse(spec)
+        return search_refusal(spec) or super().refuse(spec)
 
     @property
     def is_deciding(self) -> bool:
@@ -192,9 +191,7 @@ class AskTellAdapter(PoolAdapter):
 
     def framework_space(self) -> FrameworkSpace:
         """Return the space as the subclass is given it; override it where the library tells its own bounds."""
-        space = translation_of(self.context.spec)
-        ends = {name: kind.bounds for name, kind in space.native.items()}
-        return FrameworkSpace(ends=ends, decode=space.decode, encode=space.encode)
+        return native_space(self.context.spec)
 
     def deploy(self) -> None:
         self.__import()

@@ -14,6 +14,7 @@ from builders.specs import make_context, toy_spec
 from tuneoff.base.space import SearchSpace, stepped
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import sample_distinct
+from tuneoff.experiment.translation import given_values
 from tuneoff.platform import Death
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import WorkerDied
@@ -38,7 +39,7 @@ class Scene:
         quieten()
         self.context = make_context(spec, folder)
         self.plan: StudyPlan = study_plan(spec, self.context.work_dir, storage=storage)
-        self.study: Study = create_study(self.plan)
+        self.study: Study = create_study(self.plan, given_values(spec))
         self.recovery = WorkerRecovery(self.context, self.plan, self.study)
         self.worker = open_study(self.plan, make_sampler(self.plan, 0), NopPruner(), Operations())
         self.state_file = WorkerStateFile(self.plan.state_path(0))

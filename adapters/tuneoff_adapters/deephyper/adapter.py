@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Adapter, Best, Capabilities, Offer, Support, import_framework
 from tuneoff.base.process_limits import die_with_parent
-from tuneoff.experiment.strategies import LISTED
-from tuneoff.experiment.translation import FrameworkSpace, translation_of
+from tuneoff.experiment.strategies import LISTED, search_refusal
+from tuneoff.experiment.translation import FrameworkSpace, native_space, translation_of
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -59,9 +59,7 @@ class DeepHyperAdapter(Adapter):
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
-        if not spec.experiment.search_space.searched and spec.experiment.sampler.name not in LISTED:
-            return "the search space has no dimension with more than one value, so nothing to ask for; use adapter serial"
-        return super().refuse(spec)
+        return search_refusal(spec) or super().refuse(spec)
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         from tuneoff_adapters.deephyper.search import make_search
@@ -71,9 +69,7 @@ class DeepHyperAdapter(Adapter):
         return (translation.decode(search.ask()[0]) for _ in range(count))
 
     def framework_space(self) -> FrameworkSpace:
-        translation = translation_of(self.context.spec)
-        ends = {name: kind.bounds for name, kind in translation.native.items()}
-        return FrameworkSpace(ends=ends, decode=translation.decode, encode=translation.encode)
+        return native_space(self.context.spec)
 
     def deploy(self) -> None:
         """Import DeepHyper, start its storage's process and the workers."""

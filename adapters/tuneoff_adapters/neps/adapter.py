@@ -11,8 +11,8 @@ from tuneoff.adapter import Best, Capabilities, Offer, Support, import_framework
 from tuneoff.base.identity import trial_name
 from tuneoff.base.layout import EVENTS
 from tuneoff.errors import StepError, TrialFailedError
-from tuneoff.experiment.strategies import LISTED
-from tuneoff.experiment.translation import FrameworkSpace, NumberedTranslation, translation_of
+from tuneoff.experiment.strategies import search_refusal
+from tuneoff.experiment.translation import FrameworkSpace, NumberedTranslation, native_space, translation_of
 from tuneoff.run.pool_adapter import WithPool
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.trial_process import TrialBudget
@@ -69,9 +69,7 @@ class NepsAdapter(WithPool):
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
-        if not spec.experiment.search_space.searched and spec.experiment.sampler.name not in LISTED:
-            return "the search space has no dimension with more than one value, so nothing to ask for; use adapter serial"
-        return super().refuse(spec)
+        return search_refusal(spec) or super().refuse(spec)
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         import_framework(self.context.spec.adapter, self.capabilities)
@@ -80,9 +78,7 @@ class NepsAdapter(WithPool):
         return sampled(self.context.spec, count)
 
     def framework_space(self) -> FrameworkSpace:
-        translation = translation_of(self.context.spec)
-        ends = {name: kind.bounds for name, kind in translation.native.items()}
-        return FrameworkSpace(ends=ends, decode=translation.decode, encode=translation.encode)
+        return native_space(self.context.spec)
 
     def deploy(self) -> None:
         """Start the workers, which have NePS imported."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Best, Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.experiment.translation import given_values
 from tuneoff.run.pool_adapter import WithPool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import Tickets
@@ -133,7 +134,7 @@ class OptunaAdapter(WithPool):
         quieten()
         flag_unused_model(self.context)
         with self._blaming_server():
-            self._study = create_study(self._plan)
+            self._study = create_study(self._plan, given_values(self.context.spec))
             self._stored_bytes = stored_bytes(self._plan, self._server.data if self._server else None)
         self._asks = Tickets(self._plan.asks, self._plan.trials)
         self._recovery: WorkerRecovery = WorkerRecovery(self.context, self._plan, self._study)

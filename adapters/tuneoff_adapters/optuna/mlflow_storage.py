@@ -39,16 +39,19 @@ class StudyStorage(MlflowStorage):  # type: ignore[misc]
 
 def open_study_storage(url: str, name: str) -> StudyStorage:
     """Open the storage of a study, whose experiment is made if there is none; `url`: mlflow+http://HOST:PORT."""
-    mlflow.set_tracking_uri(url.removeprefix("mlflow+"))
-    client = mlflow.MlflowClient()
-    experiment = client.get_experiment_by_name(name)
+    client, experiment = _experiment(url, name)
     return StudyStorage(client.create_experiment(name) if experiment is None else experiment.experiment_id)
 
 
 def delete_experiment(url: str, name: str) -> None:
     """Have MLflow mark a study's experiment as deleted; idempotent. `mlflow gc` on the server's machine removes it."""
-    mlflow.set_tracking_uri(url.removeprefix("mlflow+"))
-    client = mlflow.MlflowClient()
-    experiment = client.get_experiment_by_name(name)
+    client, experiment = _experiment(url, name)
     if experiment is not None and experiment.lifecycle_stage == "active":
         client.delete_experiment(experiment.experiment_id)
+
+
+def _experiment(url: str, name: str) -> tuple[Any, Any]:
+    """Return a client of the server, which MLflow asks from now on, and the experiment of this name; None: there is none."""
+    mlflow.set_tracking_uri(url.removeprefix("mlflow+"))
+    client = mlflow.MlflowClient()
+    return client, client.get_experiment_by_name(name)

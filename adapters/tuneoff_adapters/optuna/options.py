@@ -13,7 +13,7 @@ from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.strategies import LISTED, release_refusal
-from tuneoff.experiment.translation import ListTranslation, given_values, translation_of
+from tuneoff.experiment.translation import ListTranslation, translation_of
 from tuneoff.run.pool_adapter import platform_of
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
@@ -189,7 +189,6 @@ def study_plan(spec: RunSpec, folder: Path, storage: Storage = JOURNAL, study_na
         trials=experiment.budget.trials,
         translation=translation,
         listed=isinstance(translation, ListTranslation),
-        enqueued=tuple(given_values(spec)),
         sampler=experiment.sampler,
         pruner=experiment.pruner,
         stops=dict(experiment.stops) if experiment.pruner.name == "scripted" else {},

@@ -67,7 +67,6 @@ class StudyPlan:
     trials: int  # to be asked for
     translation: Translation
     listed: bool  # the configurations are given (fixed, grid): enqueued, never sampled
-    enqueued: tuple[Mapping[str, float | int], ...]  # native values of those that are given, or tried first
     sampler: Strategy
     pruner: Strategy
     stops: Mapping[str, int]  # configuration digest -> last epoch, for `scripted`

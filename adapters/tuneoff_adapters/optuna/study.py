@@ -7,7 +7,7 @@ import inspect
 import logging
 import os
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -202,11 +202,11 @@ def quieten() -> None:
     warnings.filterwarnings("ignore", category=ExperimentalWarning)
 
 
-def create_study(plan: StudyPlan) -> Study:
-    """Create the study, and enqueue the configurations that are given."""
+def create_study(plan: StudyPlan, given: Iterable[Mapping[str, float | int]] = ()) -> Study:
+    """Create the study, and enqueue native values in this order."""
     direction = StudyDirection.MAXIMIZE if plan.mode == "max" else StudyDirection.MINIMIZE
     study = optuna.create_study(study_name=plan.study_name, storage=open_storage(plan), direction=direction)
-    for values in plan.enqueued:
+    for values in given:
         study.enqueue_trial(dict(values))
     return study
 

@@ -18,7 +18,7 @@ def make_scheduler_0_13(
 ) -> Any:
     """Return the scheduler of 0.13 for an experiment.
 
-    `points`: a list's, to be evaluated; without one it begins as later releases do, not at the middle of the space.
+    `points`: to be evaluated first; without any it begins as later releases do, not at the middle of the space.
     `rungs`, `rule`: the arguments of successive halving and of the median rule that all releases have.
     """
     from syne_tune.optimizer import baselines

@@ -104,9 +104,7 @@ class Capabilities:
     minimum_version: str = ""
     below_version: str = ""
     install: str = ""  # what pip installs, e.g. "my-library>=1.2"; "": `package`
-    apart: str = (
-        ""  # a release to suggest, where the framework's pins forbid what others need; "": it can be installed beside them
-    )
+    apart: str = ""  # a release to suggest, where its pins forbid what others need; "": it is installed beside them
     platforms: tuple[str, ...] = (LOCAL,)
     samplers: Mapping[str, Offer] = field(default_factory=dict)
     pruners: Mapping[str, Offer] = field(default_factory=dict)

@@ -398,17 +398,13 @@ def general_name(name: str) -> str:
 
 def metric(name: str) -> Metric:
     """Return what is known of a metric; of one that no run can have, but a damaged plan may name, that it is a count."""
-    entry = METRICS.get(name) or METRICS.get(general_name(name)) or _OF_SEVERAL_RUNS.get(name)
+    entry = METRICS.get(name) or METRICS.get(general_name(name)) or _DIFFERENCES.get(name)
     return entry or Metric(name=name, title="no metric of this name is known", unit="count")
 
 
-_OF_SEVERAL_RUNS = {  # no run has them: the report derives them
+_DIFFERENCES = {  # of runs, which a report derives, and which may be below 0
     item.name: item
-    for item in (
-        *family("added.", "s", ("per_job", "what a framework adds to a job")),
-        *family("added.", "ms", ("per_trial", "what a framework adds to a trial")),
-        *family("added.", "MB", ("memory", "memory of 1000 further trials"), scale="difference", is_signed=True),
-    )
+    for item in family("added.", "MB", ("memory", "memory of 1000 further trials"), scale="difference", is_signed=True)
 }
 
 

@@ -58,6 +58,13 @@ def check_sampler(sampler: Strategy, more_names: Iterable[str] = ()) -> Strategy
     return sampler
 
 
+def search_refusal(spec: RunSpec) -> str | None:
+    """Return why there is nothing to ask a framework for, which many have no space for, or None."""
+    if spec.experiment.search_space.searched or spec.experiment.sampler.name in LISTED:
+        return None
+    return "the search space has no dimension with more than one value, so nothing to ask for; use adapter serial"
+
+
 def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
     """Return in one line why the adapter's sampler cannot have these options or draw from this space, or None."""
     sampler, space = spec.experiment.sampler, spec.experiment.search_space

@@ -190,6 +190,13 @@ def translation_of(spec: RunSpec) -> SpaceTranslation | ListTranslation:
     return SpaceTranslation(spec.experiment.search_space) if listed is None else ListTranslation(listed)
 
 
+def native_space(spec: RunSpec) -> FrameworkSpace:
+    """Return the space of a framework that is given exactly the native dimensions."""
+    translation = translation_of(spec)
+    ends = {name: kind.bounds for name, kind in translation.native.items()}
+    return FrameworkSpace(ends=ends, decode=translation.decode, encode=translation.encode)
+
+
 def given_values(spec: RunSpec) -> list[dict[str, float | int]]:
     """Return the native values of the configurations that a run is given, in order: a whole list, or those tried first."""
     translation = translation_of(spec)

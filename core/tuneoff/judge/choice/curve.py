@@ -76,11 +76,13 @@ def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[Scalin
         for part in _apart("workers", specs)
         if _varies(curve := _curve("workers", metric, rows, part), 1.0)
     ]
+    same_jobs = _together(specs, methodcaller("scope_key", KEYS["workers"]))
+    by_part = [(part, list(_with_speed_up(rows, part))) for part in same_jobs]
     by_workers += [
         curve
         for metric in (SPEED_UP, EFFICIENCY)
-        for part in _together(specs, methodcaller("scope_key", KEYS["workers"]))
-        if _varies(curve := _curve("workers", metric, list(_with_speed_up(rows, part)), part), 1.0)
+        for part, of_part in by_part
+        if _varies(curve := _curve("workers", metric, of_part, part), 1.0)
     ]
     by_trials = [
         curve

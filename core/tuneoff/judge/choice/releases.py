@@ -184,11 +184,11 @@ def _smallest_step(metric: str, groups: Sequence[Group], verdicts: Sequence[Verd
     import numpy as np
 
     interval = next((verdict.interval for verdict in verdicts if verdict.sensitivities and verdict.interval is not None), None)
+    if interval is None:
+        return None
     try:
         _, rest = residuals(metric, groups)
     except ValueError:
-        return None
-    if interval is None:
         return None
     samples = np.subtract(*generator("smallest step", metric).choice(rest.ravel(), (2, SAMPLES, interval.n)))
     step = float(np.quantile(-bounds(samples, 1 - interval.confidence).low, POWER))

@@ -53,10 +53,8 @@ NUMBERS = SearchSpace(  # every sampler can have it: numbers only, and a grid th
         "dropout": stepped(0.0, 0.5, 0.25, integer=False),
     }
 )
-GIVEN, PROPOSED = (
-    24,
-    12,
-)  # first configurations, more than samplers draw before they use their model; others, more than SMAC3 plans at first
+GIVEN = 24  # first configurations: more than samplers draw before they use their model
+PROPOSED = 12  # after them: more than SMAC3 plans at first
 FIRST = ("first", "first-min")  # one seed, the same first configurations, maximized and minimized
 FAULTS: tuple[Act, ...] = ("raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "memory")
 CHOICES = (1, 1.0, True, "1")  # equal to many programs
