@@ -117,7 +117,8 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
     platform = "emulated" if entry.emulated else spec.platform
     workload = replace(spec.experiment.workload, options=dict(entry.variant))  # a variant's name is not part of a run's identity
     changes = digest(entry.variant["task"] if entry.stream is None else entry.stream) if "task" in entry.variant else ""
-    workers = replace(spec.experiment.workers, count=entry.variant.get("workers.count", spec.experiment.workers.count))
+    of_workers = {key.removeprefix("workers."): value for key, value in entry.variant.items() if key.startswith("workers.")}
+    workers = replace(spec.experiment.workers, **of_workers)
     budget = replace(spec.experiment.budget, trials=entry.variant.get("budget.trials", spec.experiment.budget.trials))
     changed: dict[str, Any] = {
         "objective": objective,

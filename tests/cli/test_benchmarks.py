@@ -28,14 +28,14 @@ from tuneoff.registry import list_adapters
 pytestmark = pytest.mark.slow(first=True)
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-FILES = sorted(BENCHMARKS.glob("*.yaml"))
+FILES = sorted([*BENCHMARKS.glob("*.yaml"), *BENCHMARKS.glob("catalogue/*.yaml")])
 LOCAL = {"serial", "optuna", "ray-tune", "syne-tune"}
 ALL = {*LOCAL, "katib"}
-OVER_WORKERS = ("scale_workers", "scale_workers_long")
+OVER_WORKERS = ("R-Workers", "scale_workers_long")
 WITH_KATIB = ("every_kind", "same_configurations", "control_fixed_mnist", *OVER_WORKERS)
 KATIB_ALONE = "digits_katib"
 ON_A_CLUSTER = "digits_kubernetes"
-WITH_SERVERS = "storages"
+WITH_SERVERS = "Storage"
 LIGHT = {"list", "plan"}
 STARTING = {"check", "compare", "faults", "reproduce", "run"}  # what starts processes gets one of its own
 AS_DIGITS = {  # the examples' experiment: what it trains is run in e2e/test_verified_matrix, and the corpus
@@ -49,7 +49,7 @@ AS_DIGITS = {  # the examples' experiment: what it trains is run in e2e/test_ver
 @functools.cache
 def _plan(name: str) -> Plan:
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        assert main(["plan", str(BENCHMARKS / f"{name}.yaml"), "--json"]) == 0
+        assert main(["plan", name, "--json"]) == 0
     return Plan.from_json(json.loads(out.getvalue()))
 
 
@@ -60,6 +60,9 @@ def _specs(plan: Plan) -> list[RunSpec]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_file_says_what_it_answers_and_can_be_planned(path: Path) -> None:
     assert path.read_text().startswith("# ")
+    if path.parent.name == "catalogue":
+        said = [line.partition(":")[0] for line in path.read_text().splitlines() if line.startswith("# ") and ":" in line]
+        assert [head for head in said if head in ("# Varies", "# Enough", "# Takes")] == ["# Varies", "# Enough", "# Takes"]
     plan = _plan(path.stem)
     planned = {
         KATIB_ALONE: {"katib"},
@@ -67,7 +70,7 @@ def test_a_file_says_what_it_answers_and_can_be_planned(path: Path) -> None:
         ON_A_CLUSTER: {"serial", "optuna", "katib"},
         **dict.fromkeys(WITH_KATIB, ALL),
     }
-    planned |= {WITH_SERVERS: {"optuna"}, "worker_start": {"serial", "optuna"}, "releases": {"serial", "optuna"}}
+    planned |= {WITH_SERVERS: {"optuna"}, "worker_start": {"serial", "optuna"}, "Releases": {"serial", "optuna"}}
     planned |= {"scale_trials": {"serial", "optuna", "ray-tune"}, "scale_trials_processes": {"serial", "syne-tune", "katib"}}
     planned["frameworks"] = {listing.plugin.name for listing in list_adapters()}
     counts = {WITH_SERVERS: {1, 4, 16}, **{name: {1, 4, 16, 64} for name in OVER_WORKERS}}
@@ -165,8 +168,8 @@ def test_sleep_has_trials_of_other_lengths_and_reports_and_nothing_else_to_choos
     assert {spec.experiment.sampler.name for spec in specs} == {"random"}
 
 
-def test_pruning_has_every_pruner() -> None:
-    names = {spec.experiment.pruner.name for spec in _specs(_plan("pruning"))}
+def test_the_pruners_of_the_catalogue_are_all() -> None:
+    names = {spec.experiment.pruner.name for spec in _specs(_plan("S-Pruner"))}
     assert names == {"none", "median", "asha", "hyperband", "scripted"}
 
 

@@ -24,7 +24,7 @@ READING = (
     *("watch --runs", "watch --declared", "check --controls", "verify", "watch --once"),
     *("diff A B", "report --text", "report --text --must-retry"),
 )
-FILES = ("digits.yaml", "tasks.yaml", "pruning.yaml")
+FILES = ("digits.yaml", "tasks.yaml", "catalogue/S-Pruner.yaml")
 LISTING = (
     "list adapters",
     "list adapters serial optuna katib ray-tune syne-tune",

@@ -67,8 +67,8 @@ def hold(ask: Ask, folder: Path, request: pytest.FixtureRequest, few: int, many:
 def imported() -> None:
     """Import what the cases need, once: each is a fork of this process."""
     with contextlib.redirect_stdout(io.StringIO()):
-        for file in ("digits", "pruning"):
-            main(["plan", str(ROOT / "benchmarks" / f"{file}.yaml")])
+        for file in ("digits", "S-Pruner"):
+            main(["plan", file])
     reports = ("judge.groups", "tell.frames.export", "tell.report.tables", "tell.report.declared")
     for module in (*reports, "run.execute", "trust.verify.results", "trust.bundle.pack", "trust.bundle.reproduce"):
         importlib.import_module(f"tuneoff.{module}")

@@ -37,13 +37,16 @@ def platforms(names: Sequence[str]) -> Listed:
 
 
 def experiments(names: Sequence[str]) -> Listed:
-    """Return the experiments that come with tuneoff, each with the first sentence of its file and its path."""
+    """Return the experiments that come with tuneoff, each with the question of its file and its path; those named with all it says."""
     paths = packaged()
     entries = []
     for name in _selected("experiment", names, paths):
-        comment = takewhile(lambda line: line.startswith("#"), paths[name].read_text(encoding="utf-8").splitlines())
-        sentence = re.split(r"(?<=[.?]) ", " ".join(line.removeprefix("#").strip() for line in comment))[0]
-        entries.append({"name": name, "text": sentence, "path": str(paths[name])})
+        lines = takewhile(lambda line: line.startswith("#"), paths[name].read_text(encoding="utf-8").splitlines())
+        comment = [line.removeprefix("#").strip() for line in lines]
+        question = re.split(r"(?<=[.?]) ", " ".join(comment))[0]
+        entries.append({"name": name, "text": "\n".join(comment) if names else question, "path": str(paths[name])})
+    if names:
+        return entries, "\n\n".join(f"{row['name']}: {row['text']}\nFile: {row['path']}" for row in entries), []
     return entries, columns(("experiment", ""), [(row["name"], row["text"]) for row in entries]), []
 
 

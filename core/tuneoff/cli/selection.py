@@ -45,7 +45,8 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 
 def packaged() -> dict[str, Path]:
     """Return the experiments that come with tuneoff, by name."""
-    return {path.stem: path for path in sorted(travelling_folder("benchmarks").glob("*.yaml"))}
+    folder = travelling_folder("benchmarks")
+    return {path.stem: path for path in (*sorted(folder.glob("catalogue/*.yaml")), *sorted(folder.glob("*.yaml")))}
 
 
 def add_adapters(parser: argparse.ArgumentParser, text: str = ONLY_ADAPTERS) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from tuneoff.base.json_values import field_values, plain, values
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Verdict
 from tuneoff.judge.choice.choice import Choice, Point, ScalingCurve, ScopeColumn, Setting
+from tuneoff.judge.choice.curve import LEVELS
 from tuneoff.judge.groups import Group
 from tuneoff.judge.metrics import METRICS
 from tuneoff.judge.results import Run
@@ -131,9 +132,10 @@ def _setting(setting: Setting) -> dict[str, Any]:
         ],
         "curves": [
             {
-                **field_values(curve, without=("lines", "steps", "smallest_step")),
+                **field_values(curve, without=("lines", "scopes", "steps", "smallest_step", "enough")),
                 "lines": {label: [_point(point) for point in points] for label, points in curve.lines.items()},
                 **(_steps(curve) if curve.over == "release" else {}),
+                **({"enough": dict(curve.enough)} if curve.metric == LEVELS.get(curve.over, ("", ""))[1] else {}),
             }
             for curve in setting.curves
         ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -22,7 +22,7 @@ from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.workload import Mode
 
-Over = Literal["trial_seconds", "workers", "trials", "release"]
+Over = Literal["trial_seconds", "workers", "trials", "cpus", "memory", "release"]
 QUALITY, VALIDATED = "quality.test", "quality.validation"
 ENERGY = "energy.per_completed_trial_without_test"
 
@@ -106,7 +106,7 @@ def declared_seeds(rows: Iterable[Row]) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """A figure of the column `scope`, which is a release over these. `x`: the length of its trials in s, its number of workers or
-    trials, or its position among the releases.
+    trials, the vCPU or MB of a worker, or its position among the releases.
 
     `epochs`, `reports`: of a trial. `predicted`: the same from what is added to the shortest trials and to their reports; None
     for those, where `x` is not a length, and for more `reports` than the one of the shortest trials, whose part nothing tells.
@@ -166,7 +166,8 @@ class ScalingCurve:
     """Points by label, over releases by framework, in the order of x. `beside`: what they share, in words; "" for nothing.
 
     `metric`: what they are values of, in its unit; overhead.further_trial with the reports of a trial, in % of it. `limits`: of
-    utilization over workers. `smallest_step`: what is shown in 90 %, on the scale of the steps' question.
+    utilization over workers. `enough`: over the vCPU or memory of a worker, from where on a job takes as long as with most, in
+    words. `smallest_step`: what is shown in 90 %, on the scale of the steps' question.
     """
 
     over: Over
@@ -174,6 +175,8 @@ class ScalingCurve:
     beside: str
     lines: Mapping[str, tuple[Point, ...]]
     limits: Mapping[str, Limit]
+    scopes: tuple[str, ...] = ()  # that it is over, also those without a point; not over releases
+    enough: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[ReleaseStep, ...] = ()  # over releases
     smallest_step: float | None = None
 
@@ -194,7 +197,7 @@ class Setting:
 
     `lines`: the headline and a few sentences below it. `reference`: the row that ratios are told against at first.
     `lengths`: None where nothing tells them.
-    `curves`: over what the matrix varies; none where that is neither trial length nor workers, trials nor releases.
+    `curves`: over what the matrix varies; none where that is nothing of `Over`.
     """
 
     sampler: str

@@ -16,6 +16,7 @@ from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.deciding import deciding
 from tuneoff.judge.choice.evidence import PairEvidence
 from tuneoff.judge.choice.filters import TRAINING, Filtered
+from tuneoff.judge.choice.levels import level_lines, with_enough
 from tuneoff.judge.choice.releases import release_curves, release_lines
 from tuneoff.judge.choice.sentences import length_table, sentences
 from tuneoff.judge.groups import Group
@@ -62,10 +63,10 @@ def _setting(
     chosen, certainty = _chosen(evidence, labels) if seeds else ((), Certainty.NOTHING)
     reference = next((row.label for row in rows if row.label == baseline), None) or next(iter((*chosen, *labels)), None)
     of_choice = sentences(evidence, rows, chosen, certainty, seeds, is_filtered=is_filtered)
-    scaling_curves = curves(
-        rows, {group.scope: group.spec for group in answers.groups if group.scope in scopes}, answers.confidence
-    )
-    over_releases = tuple(release_curves(rows, frozen(answers.analysis)))
+    specs = {group.scope: group.spec for group in answers.groups if group.scope in scopes}
+    plan = frozen(answers.analysis)
+    scaling_curves = tuple(with_enough(curves(rows, specs, answers.confidence), rows, plan))
+    over_releases = tuple(release_curves(rows, plan))
     return Setting(
         sampler=scopes[0].sampler,
         pruner=scopes[0].pruner,
@@ -74,7 +75,13 @@ def _setting(
         chosen=chosen,
         certainty=certainty,
         reference=reference,
-        lines=(next(of_choice), *scaling_lines(scaling_curves, rows), *release_lines(over_releases), *of_choice),
+        lines=(
+            next(of_choice),
+            *scaling_lines(scaling_curves, rows),
+            *level_lines(scaling_curves, rows),
+            *release_lines(over_releases),
+            *of_choice,
+        ),
         lengths=length_table([row for row in rows if row.has_done and not row.excluded]),
         curves=(*scaling_curves, *over_releases),
     )

@@ -1,4 +1,4 @@
-"""Figures over the trial lengths, the numbers of workers or the numbers of trials that a matrix varies.
+"""Figures over what a matrix varies: the length of trials, their number, or the number of workers and what each of them has.
 
 Up to how many workers does a framework keep them busy? From the utilization of jobs that differ in their workers alone.
 The knee is where two asymptotes cross: few workers are each as busy as the fewest that were measured, and of many the framework
@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import methodcaller
+from operator import attrgetter, methodcaller
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import counted, duration_text, figure, score, two_digits
 from tuneoff.experiment.metric_catalogue import QUESTIONS
 from tuneoff.experiment.spec import RunSpec
@@ -33,6 +34,11 @@ KILOBYTES = 1000.0  # per MB
 ADDED, UTILIZATION = PER_TRIAL, "slots.utilization"
 ASK, RATE, DRIVER, TREE = "stage.ask", "trials.per_second", "memory.driver_peak_rss", "memory.tree_peak_rss"
 SPEED_UP, EFFICIENCY, JOB = "speed_up", "efficiency", QUESTIONS["time"]  # the first two: over jobs with the fewest workers
+LEVELS: Mapping[Over, tuple[str, str]] = {  # of which less may be enough: its unit, and the figure that decides
+    "cpus": ("vCPU", JOB),
+    "memory": ("MB", JOB),
+    "trials": ("trials", QUALITY),
+}
 ADDED_TO_JOB, ADDED_TO_TRIAL, PER_FURTHER_TRIALS = "added.per_job", "added.per_trial", "added.memory"  # over releases
 FIGURES = {  # what a curve shows, and its unit; "" for a score
     ADDED: ("Added to a trial, as a share of it", "%"),
@@ -43,6 +49,7 @@ FIGURES = {  # what a curve shows, and its unit; "" for a score
     EFFICIENCY: ("Efficiency of the job", "%"),
     DRIVER: ("Memory of the coordinator process", "MB"),
     TREE: ("Memory of all its processes", "MB"),
+    JOB: ("Job time", "s"),
     ADDED_TO_JOB: ("Added to a job", "s"),
     ADDED_TO_TRIAL: ("Added to a trial", "ms"),
     PER_REPORT: ("Added by a report", "ms"),
@@ -52,7 +59,12 @@ FIGURES = {  # what a curve shows, and its unit; "" for a score
     VALIDATED: ("Score on validation", ""),
 }
 Specs = Mapping[Scope, RunSpec]  # a run of each scope, in the order of the file
-KEYS: Mapping[Over, str] = {"workers": "workers.count", "trials": "budget.trials"}  # of a variant
+KEYS: Mapping[Over, str] = {  # of a variant
+    "workers": "workers.count",
+    "trials": "budget.trials",
+    "cpus": "workers.cpus",
+    "memory": "workers.memory_mb",
+}
 
 
 def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[ScalingCurve, ...]:
@@ -90,7 +102,14 @@ def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[Scalin
         for part in _apart("trials", specs)
         if _varies(curve := _curve("trials", metric, rows, part), MORE)
     ]
-    return (*by_workers, *by_trials, *length_curves)
+    by_level = [
+        curve
+        for over, (_, metric) in LEVELS.items()
+        if metric == JOB or take_time
+        for part in _apart(over, specs)
+        if _varies(curve := _curve(over, metric, rows, part), 1.0)
+    ]
+    return (*by_workers, *by_trials, *by_level, *length_curves)
 
 
 def _varies(curve: ScalingCurve, times: float) -> bool:
@@ -131,6 +150,8 @@ def x_text(curve: ScalingCurve, point: Point) -> str:
     """Return where a point stands: `1 s`, `4 workers`; `2 s of 200 epochs` where trials differ in them."""
     if curve.over == "release":
         return point.scope
+    if curve.over in ("cpus", "memory"):
+        return f"{point.x:g} {LEVELS[curve.over][0]}"
     if curve.over != "trial_seconds":
         return counted(round(point.x), curve.over.removesuffix("s"))
     numbers = {round(other.epochs or 0) for points in curve.lines.values() for other in points}
@@ -163,11 +184,13 @@ def _apart(over: Over, specs: Specs) -> list[Specs]:
 
 
 def _differ(over: Over, specs: Specs) -> bool:
-    return len({_number(over, spec) for spec in specs.values()}) == len(specs)
+    return len({number_of(over, spec) for spec in specs.values()}) == len(specs)
 
 
-def _number(over: Over, spec: RunSpec) -> int:
-    return spec.experiment.workers.count if over == "workers" else spec.experiment.budget.trials
+def number_of(over: Over, spec: RunSpec) -> float:
+    """Return the value of the key that is varied; infinite where it sets no limit."""
+    value = attrgetter(KEYS[over])(spec.experiment)
+    return math.inf if value is None else float(value)
 
 
 def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Specs) -> ScalingCurve:
@@ -183,7 +206,8 @@ def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Specs) -> Scalin
     length = f"trials of {duration_text(min(seconds))}" if seconds and min(seconds) >= SHORTEST else ""
     workers = counted(spec.experiment.workers.count, "worker")
     beside = first.task or length if over == "workers" else workers
-    return ScalingCurve(over=over, metric=metric, beside=beside, lines=lines, limits={})
+    scopes = tuple(scope.text for scope in specs)
+    return ScalingCurve(over=over, metric=metric, beside=beside, lines=lines, limits={}, scopes=scopes)
 
 
 def _point(over: Over, metric: str, column: ScopeColumn) -> Point | None:
@@ -197,9 +221,9 @@ def _point(over: Over, metric: str, column: ScopeColumn) -> Point | None:
         median = column.group.median(metric)
         if median is None or not math.isfinite(median.estimate):
             return None
-        value = median
-    x = column.trial_seconds if over == "trial_seconds" else float(_number(over, column.group.spec))
-    if x is None:
+        value = median.over(MILLISECONDS) if metric == JOB else median
+    x = column.trial_seconds if over == "trial_seconds" else number_of(over, column.group.spec)
+    if x is None or math.isinf(x):
         return None
     point = Point(scope=column.scope.text, x=x, value=value)
     return replace(point, epochs=column.added.epochs, reports=column.added.reports) if over == "trial_seconds" else point
@@ -210,7 +234,7 @@ def _with_speed_up(rows: Iterable[Row], specs: Specs) -> Iterator[Row]:
     efficiency: that over how many times as many workers it has."""
     for row in rows:
         columns = {scope.text: row.columns[scope.text] for scope in specs if scope.text in row.columns}
-        counts = {text: _number("workers", column.group.spec) for text, column in columns.items()}
+        counts = {text: number_of("workers", column.group.spec) for text, column in columns.items()}
         if len(columns) < 2:
             continue
         fewest = min(counts, key=counts.__getitem__)
@@ -262,7 +286,7 @@ def _limits(rows: Iterable[Row], scopes: Iterable[Scope], confidence: float) -> 
             for utilization in column.group.estimate(UTILIZATION).values:
                 value = 0.0 if utilization.seed in failed else utilization.value
                 if value is not None:
-                    by_seed.setdefault(utilization.seed, {})[_number("workers", column.group.spec)] = value
+                    by_seed.setdefault(utilization.seed, {})[round(number_of("workers", column.group.spec))] = value
         if by_seed:
             limits[row.label] = limit(list(by_seed.values()), confidence)
     return limits

@@ -120,7 +120,7 @@ def history(framework: str, figures: Sequence[Figure], plan: Frozen) -> Iterator
     for metric, groups in figures:
         trials, shortest = _trials(groups), _trials(figures[0][1])
         name = FIGURES[metric][0].lower() + ("" if trials == shortest else f" of {counted(trials, 'trial')}")
-        question = _question(name, metric, groups[0], plan)
+        question = question_of(name, metric, groups[0], plan)
         verdicts = [
             PairComparison(newer, older, question, plan.alpha(comparisons)).verdict() for older, newer in pairwise(groups)
         ]
@@ -148,7 +148,7 @@ def _trials(groups: Sequence[Group]) -> int:
     return groups[0].spec.experiment.budget.trials
 
 
-def _question(name: str, metric: str, group: Group, plan: Frozen) -> Question:
+def question_of(name: str, metric: str, group: Group, plan: Frozen) -> Question:
     unit = group.estimate(metric).unit
     (question,) = replace(plan, questions={name: metric}).questions_of(group.spec.experiment, {metric: unit})
     return question

@@ -19,7 +19,14 @@ from tuneoff.tell.report.tables import FigureCell
 LEAST = 1e-3  # which a smaller figure is drawn at where the axis is logarithmic
 FAR = 1.2  # from this factor on an axis is logarithmic
 NEAR = 0.05  # of the axis: a tick this near to a level would be written over it
-TITLES = {"trial_seconds": "length of a trial, s", "workers": "workers", "trials": "trials", "release": "release"}
+TITLES = {
+    "trial_seconds": "length of a trial, s",
+    "workers": "workers",
+    "trials": "trials",
+    "cpus": "vCPU of a worker",
+    "memory": "memory of a worker, MB",
+    "release": "release",
+}
 LEVELS = {ADDED: tuple(100 * share for share in SHARES), UTILIZATION: (BUSY,)}  # what is called little, or a loss
 
 
@@ -93,7 +100,7 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
         return None
     dots_by_label = {label: tuple(_dot(curve, point, names[label], x, y) for point in of) for label, of in curve.lines.items()}
     texts = apart([dots[-1].y for dots in dots_by_label.values()])
-    places = {x.at(point.x): point.scope if curve.over == "release" else f"{point.x:.0f}" for point in points}
+    places = {x.at(point.x): point.scope if curve.over == "release" else f"{point.x:g}" for point in points}
     of_scope = {point.scope: x_text(curve, point) for point in sorted(points, key=lambda point: point.x)}
     if curve.over == "release":  # also one without a figure
         of_scope = {text: text for step in curve.steps for text in (step.older, step.newer)}
@@ -122,6 +129,7 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
                         for scope in of_scope
                     ),
                     *([FigureCell(curve.limits[label].text)] if label in curve.limits else ()),
+                    *([FigureCell(curve.enough.get(label, MISSING))] if curve.enough else ()),
                     *([FigureCell(smallest_step_text(curve))] if curve.over == "release" else ()),
                 ),
                 knee=_knee(curve, label, x),
@@ -131,6 +139,7 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
         columns=(
             *of_scope.values(),
             *([f"below {BUSY:g} %"] if curve.limits else ()),
+            *(["enough"] if curve.enough else ()),
             *([SMALLEST_STEP] if curve.over == "release" else ()),
         ),
     )
