@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest, own_copy
+from tuneoff.base.processes import has_more_memory
 from tuneoff.base.tracebacks import described, log_traceback
 from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.trial_context import TrialContext
@@ -168,7 +169,11 @@ class _Attempt:
                 workload = self.context.make_workload()
                 self._load(workload)
             self.events.write("trial_loaded", **self.identity, device=workload.device())
-            state, cause = yield from self._epochs(workload)
+            limit = self.context.memory_bytes
+            if limit is not None and has_more_memory(os.getpid(), limit):  # a short trial may end before the watchdog's look
+                cause = out_of_memory_cause(limit, "after load")
+            else:
+                state, cause = yield from self._epochs(workload)
             if state == "failed":
                 charged = "workload"
         except _ReportError as error:
