@@ -43,7 +43,8 @@ TEMPLATE = """\
 {% call m.region("Table: " ~ plot.title) %}
 <table class="shares"><caption>{{ plot.title }}</caption>
 <thead><tr><th scope="col">framework</th>{% for text in plot.columns %}<th scope="col">{{ text }}</th>{% endfor %}</tr></thead>
-<tbody>{% for line in plot.lines %}<tr><th scope="row">{{ line.name }}</th>{% for cell in line.cells %}{{ m.cell(cell) }}{% endfor %}</tr>
+<tbody>{% for line in plot.lines %}
+<tr><th scope="row">{{ line.name }}</th>{% for cell in line.cells %}{{ m.cell(cell) }}{% endfor %}</tr>
 {% endfor %}</tbody></table>
 {% endcall %}
 </figure>
@@ -79,7 +80,8 @@ def rendered(choice: Choice) -> str:
     lines = [line for line in choice.lines if line.startswith(SPECIFIC) or " against " in line] or list(choice.lines)
     machine = next(iter(records)).environment
     script = resource(SCRIPT)
-    templates = environment().overlay(loader=ChoiceLoader([DictLoader({"result.html": TEMPLATE}), environment().loader]))
+    shipped = [loader for loader in (environment().loader,) if loader is not None]
+    templates = environment().overlay(loader=ChoiceLoader([DictLoader({"result.html": TEMPLATE}), *shipped]))
     return templates.get_template("result.html").render(
         values,
         question=experiments([choice.name])[0][0]["text"].splitlines()[0],

@@ -29,7 +29,6 @@ from hypothesis import strategies as st
 
 from builders.bundles import packed
 from fuzz import archive_cases, file_cases, folder_cases, hostile_cases, oracle
-from fuzz.bases import ROOT
 from fuzz.sandbox import Main, Place
 from fuzz.sources import RESULTS, make_sources
 from fuzz.touched import touched

@@ -1,4 +1,4 @@
-"""How much is enough: what less processor, less memory or fewer trials changes is found, and nothing is where it changes nothing."""
+"""How much is enough: what less processor, less memory or fewer trials changes is shown, and nothing where it changes nothing."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def test_with_few_seeds_nothing_is_called_enough_but_the_curve_is_there() -> Non
     choice = chosen("workers.memory_mb", MEGABYTES, {128: 2.0}, seeds=3)
     (curve,) = choice.settings[0].curves
     assert (curve.over, curve.enough) == ("memory", {})
-    assert [(point.x, round(point.value.estimate, 1)) for point in curve.lines["optuna"]][0] == (128.0, 2.0)
+    assert next((point.x, round(point.value.estimate, 1)) for point in curve.lines["optuna"]) == (128.0, 2.0)
     assert choice_to_json(choice)["settings"][0]["curves"][0]["enough"] == {}

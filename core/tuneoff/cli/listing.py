@@ -37,7 +37,7 @@ def platforms(names: Sequence[str]) -> Listed:
 
 
 def experiments(names: Sequence[str]) -> Listed:
-    """Return the experiments that come with tuneoff, each with the question of its file and its path; those named with all it says."""
+    """Return the experiments that come with tuneoff, each with its file's question and path; named, with all that it says."""
     paths = packaged()
     entries = []
     for name in _selected("experiment", names, paths):

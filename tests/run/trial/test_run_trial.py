@@ -60,6 +60,17 @@ def test_a_retry_uses_the_ticket_of_its_trial(tmp_path: Path) -> None:
     assert [event.attempt for event in events_of(tmp_path, schema.TrialStarted)] == [1, 2]
 
 
+@pytest.mark.parametrize(("megabytes", "epochs", "end"), [(2, 0, "failed"), (100_000, 3, "completed")])
+def test_a_trial_too_short_for_the_watchdog_has_no_more_memory_than_its_limit(
+    tmp_path: Path, megabytes: int, epochs: int, end: str
+) -> None:
+    outcome = run(trial_context(tmp_path, memory_bytes=megabytes * 1_000_000))
+    assert (outcome.state, outcome.epochs) == (end, epochs)
+    assert outcome.cause == (None if epochs else "out of memory: more than 2 MB (after load)")
+    (ended,) = events_of(tmp_path, schema.TrialEnded)
+    assert ended.charged == (None if epochs else "workload")
+
+
 def test_the_wall_clock_budget_refuses_trials_and_cancels_running_ones(tmp_path: Path) -> None:
     context = trial_context(tmp_path, wall_clock_seconds=0.0)
     assert run(context, "t0").state in ("refused", "cancelled")
@@ -250,11 +261,11 @@ def test_a_trial_that_fails_because_the_kernel_ended_its_child_is_out_of_memory(
     group = tmp_path / "group"
     group.mkdir()
     (group / "memory.events").write_text("oom_kill 2\n")  # of a trial before it on the slot
-    limits = {"limits": (SlotLimits(memory_cgroup=str(group)),), "memory_bytes": 500_000_000}
+    limits = {"limits": (SlotLimits(memory_cgroup=str(group)),), "memory_bytes": 50_000_000_000}
     for options in ({"group": str(group)}, {}):
         run(trial_context(tmp_path, workload="trial_runs:LosesChild", workload_options=options, **limits), str(len(options)))
     found, own = [(event.cause, event.charged) for event in events_of(tmp_path, schema.TrialEnded)]
-    assert found == ("out of memory: more than 500 MB (control group)", "workload")
+    assert found == ("out of memory: more than 50000 MB (control group)", "workload")
     assert (tmp_path / "kills" / "slot-0").read_text() == "3"
     place = f"(trial_runs.py:{line_of('a worker process has died')})"
     assert own == (f"BrokenPipeError: a worker process has died {place}", "workload")  # negative control
