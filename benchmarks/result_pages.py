@@ -21,11 +21,13 @@ from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Choice, declared_seeds
 from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.choice.levels import ENOUGH
+from tuneoff.judge.comparison.environments import recorded_facts
 from tuneoff.judge.results import read_results
 from tuneoff.tell.page.report import SCRIPT, environment, page, resource, style
 
 FOLDER = Path(__file__).parents[1] / "docs" / "results"
 SPECIFIC = (*ENOUGH.values(), "Utilization is", "Speed-up")  # sentences on what the matrix varies
+MACHINE = ("CPU", "logical processors", "python")
 TEMPLATE = """\
 {% extends "layout.html" %}
 {% import "macros.html" as m with context %}
@@ -76,9 +78,10 @@ def rendered(choice: Choice) -> str:
         UnknownNameError: it is not.
     """
     values = page(choice, FOLDER)
-    plan, records = choice.answers.results.plan, list(choice.answers.results.selected.values())
+    plan = choice.answers.results.plan
     lines = [line for line in choice.lines if line.startswith(SPECIFIC) or " against " in line] or list(choice.lines)
-    machine = next(iter(records)).environment
+    environments = [recorded_facts(record.environment) for record in choice.answers.results.selected.values()]
+    machine = [f"{name} {of[name]}" for name in MACHINE for of in environments if name in of]
     script = resource(SCRIPT)
     shipped = [loader for loader in (environment().loader,) if loader is not None]
     templates = environment().overlay(loader=ChoiceLoader([DictLoader({"result.html": TEMPLATE}), *shipped]))
@@ -88,8 +91,8 @@ def rendered(choice: Choice) -> str:
         sentences=[split_command(line)[0] for line in lines[:2]],
         seeds=declared_seeds(choice.settings[0].rows),
         fewest=FEWEST_SEEDS,
-        how=f"{' · '.join(values['facts'])} · {machine}",
-        repeat=plan.resume_command(Path("results")),
+        how=" · ".join((*values["facts"], *dict.fromkeys(machine))),
+        repeat=plan.resume_command(Path("results")).partition(" --resume")[0],
         live="",
         style=Markup(style()),
         script=Markup(script),

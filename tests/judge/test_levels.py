@@ -79,6 +79,11 @@ def test_fewer_trials_are_enough_where_the_score_is_as_good() -> None:
     assert all(text.startswith("from 20 trials on (10 trials: −0.0") for text in texts.values())
 
 
+def test_with_few_seeds_what_fails_is_said() -> None:
+    choice = chosen("workers.memory_mb", MEGABYTES, {}, seeds=3, failed=256.0)
+    assert enough(choice) == {"optuna": "more than 256 MB, with which runs failed"}
+
+
 def test_with_few_seeds_nothing_is_called_enough_but_the_curve_is_there() -> None:
     choice = chosen("workers.memory_mb", MEGABYTES, {128: 2.0}, seeds=3)
     (curve,) = choice.settings[0].curves

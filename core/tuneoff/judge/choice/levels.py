@@ -27,7 +27,7 @@ AS_GOOD = (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT, Outcome.BETT
 
 
 def with_enough(curves: Iterable[ScalingCurve], rows: Sequence[Row], plan: Frozen) -> Iterator[ScalingCurve]:
-    """Yield the curves, those over levels with what is enough for each framework; none of it with too few seeds to claim any."""
+    """Yield the curves, those over levels with what is enough for each framework; with few seeds only what failed."""
     for curve in curves:
         unit, metric = LEVELS.get(curve.over, ("", ""))
         yield replace(curve, enough=_enough(curve, unit, rows, plan)) if curve.metric == metric else curve
@@ -51,6 +51,8 @@ def _enough(curve: ScalingCurve, unit: str, rows: Sequence[Row], plan: Frozen) -
         ]
         if all(verdict.outcome is not Outcome.NOT_JUDGED for verdict in verdicts):
             texts[row.label] = _text([x_of[scope] for scope in fewer], x_of[most], verdicts, unit)
+        elif failed := [x_of[scope] for scope in (*fewer, most) if any(run.is_failure for run in row.columns[scope].group.runs)]:
+            texts[row.label] = f"more than {max(failed):g} {unit}, with which runs failed"
     return texts
 
 
