@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from command_line import LEAST, Call, write_file
+from tuneoff.base.packages import experiments
 from tuneoff.cli.command import build_parser
 from tuneoff.cli.main import all_commands
 from tuneoff.cli.renamed import RENAMED
-from tuneoff.cli.selection import packaged
 from tuneoff.experiment.seeds import MOST_SEEDS, read_seeds, seeds_text
 
 PORT = "must be a whole number from 0 to 65535, but got "
@@ -138,7 +138,7 @@ def test_help_is_a_command_too(call: Call) -> None:
 
 
 def test_an_experiment_that_comes_with_tuneoff_is_taken_by_its_name(call: Call) -> None:
-    by_name, by_path = (json.loads(call("plan", file, "--json").out) for file in ("digits", packaged()["digits"]))
+    by_name, by_path = (json.loads(call("plan", file, "--json").out) for file in ("digits", experiments()["digits"]))
     assert by_name["plan_id"] == by_path["plan_id"]
     assert by_name["path"] == "digits"  # printed commands name it as it was given
     for command in ("compare", "run", "plan", "check --space", "doctor"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 
 OWN = "tuneoff"
 DISTRIBUTIONS = {  # of modules with another name
@@ -19,11 +21,14 @@ DISTRIBUTIONS = {  # of modules with another name
 _EXTRAS = re.compile(rf"{OWN}\[([\w,-]+)\]")
 _OF_EXTRA = re.compile(r"(?P<what>.+?); extra == ['\"](?P<extra>[^'\"]+)['\"]")
 _PROGRAM = re.compile(rf"(?:(?:'[^']*/|\S*/)?{OWN}'?|(?:'[^']*'|\S+) -m (?:{OWN}|pip install)|pip install) \S")
+_SHOWN: ContextVar[Mapping[str, str] | None] = ContextVar("shown", default=None)
 QUOTED, _SENTENCE = re.compile("'[^']*'"), re.compile("[.,;:](?: |$)")
 
 
 def program() -> str:
     """Return how this program was called, where `tuneoff` alone would call another one or none."""
+    if _SHOWN.get() is not None:
+        return OWN
     called = sys.argv[0]
     if called.endswith(f"{OWN}/__main__.py"):
         return f"{shlex.quote(sys.orig_argv[0])} -m {OWN}"
@@ -35,7 +40,22 @@ def program() -> str:
 
 def command(*words: object) -> str:
     """Return a command of tuneoff."""
-    return f"{program()} {shlex.join(map(str, words))}"
+    return f"{program()} {shlex.join(map(path_text, words))}"
+
+
+@contextlib.contextmanager
+def printed_as(paths: Mapping[str, str]) -> Iterator[None]:
+    """Print commands for somebody elsewhere: of a program `tuneoff`, with other words for these paths."""
+    token = _SHOWN.set(paths)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
+
+
+def path_text(path: object) -> str:
+    """Return a word of a command, a path as it is printed (see `printed_as`)."""
+    return (_SHOWN.get() or {}).get(str(path), str(path))
 
 
 def install_command(*requirements: str) -> str:

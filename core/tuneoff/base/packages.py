@@ -67,6 +67,12 @@ def travelling_folder(name: str) -> Path:
     return package / name if (package / name).is_dir() else package.parents[1] / name
 
 
+def experiments() -> dict[str, Path]:
+    """Return the experiments that come with tuneoff, by name."""
+    folder = travelling_folder("benchmarks")
+    return {path.stem: path for path in (*sorted(folder.glob("catalogue/*.yaml")), *sorted(folder.glob("*.yaml")))}
+
+
 def release(version: str) -> tuple[int, ...]:
     """Return the release numbers of a version without trailing zeros: "2.60.0rc1" is (2, 60)."""
     numbers: list[int] = []

@@ -58,10 +58,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "results", metavar="DIR", type=folder_path, nargs="?", help="results folder; default: the newest one under results/"
-    )
+def add_results(parser: argparse.ArgumentParser, text: str = "results folder; default: the newest one under results/") -> None:
+    parser.add_argument("results", metavar="DIR", type=folder_path, nargs="?", help=text)
 
 
 def new_folder(plan: Plan, root: Path = RESULTS, now: datetime | None = None) -> Path:

@@ -9,9 +9,9 @@ from itertools import takewhile
 from typing import Any
 
 from tuneoff.base.output import columns, write, write_json
+from tuneoff.base.packages import experiments as installed
 from tuneoff.base.targets import unknown_name
 from tuneoff.cli import adapters, workloads
-from tuneoff.cli.selection import packaged
 from tuneoff.errors import PluginError, UnknownNameError
 
 NAME = "list"
@@ -38,7 +38,7 @@ def platforms(names: Sequence[str]) -> Listed:
 
 def experiments(names: Sequence[str]) -> Listed:
     """Return the experiments that come with tuneoff, each with its file's question and path; named, with all that it says."""
-    paths = packaged()
+    paths = installed()
     entries = []
     for name in _selected("experiment", names, paths):
         lines = takewhile(lambda line: line.startswith("#"), paths[name].read_text(encoding="utf-8").splitlines())

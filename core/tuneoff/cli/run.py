@@ -62,7 +62,10 @@ def planned(arguments: argparse.Namespace) -> Plan:
 
 def first_run(plan: Plan) -> Plan:
     """Return the plan of the first run alone, without its warm-up; a run that is the same as another stands for that one."""
+    from tuneoff.experiment.plan import RULES
+
     first = plan.counted[0]
     if first.same_as is not None:
         first = next(run for run in plan.counted if run.run_id == first.same_as)
-    return replace(plan, runs=(first,))
+    analysis = {key: value for key, value in plan.analysis.items() if key != RULES}  # which hold for all runs of a file
+    return replace(plan, runs=(first,), analysis=analysis)

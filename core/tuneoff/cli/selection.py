@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.commands import command
 from tuneoff.base.output import note
-from tuneoff.base.packages import travelling_folder
+from tuneoff.base.packages import experiments
 from tuneoff.base.targets import unknown_name
 from tuneoff.cli.command import ListedAction
 from tuneoff.errors import ExperimentError, UnknownNameError
@@ -37,16 +37,10 @@ WORDS = dict(enumerate(("two", "three", "four", "five", "six", "seven", "eight",
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    names = ", ".join(packaged())
+    names = ", ".join(experiments())
     parser.add_argument(
         "file", metavar="FILE", type=Path, help=f"experiment or matrix file (YAML), or one that is installed: {names}"
     )
-
-
-def packaged() -> dict[str, Path]:
-    """Return the experiments that come with tuneoff, by name."""
-    folder = travelling_folder("benchmarks")
-    return {path.stem: path for path in (*sorted(folder.glob("catalogue/*.yaml")), *sorted(folder.glob("*.yaml")))}
 
 
 def add_adapters(parser: argparse.ArgumentParser, text: str = ONLY_ADAPTERS) -> None:
@@ -112,14 +106,15 @@ def overridden_plan(
     """
     from tuneoff.experiment.load import load_matrix
     from tuneoff.experiment.plan import make_plan
+    from tuneoff.experiment.rules import under_rules
     from tuneoff.measure.power.metering import check_meters
 
     source = path
     if re.fullmatch(r"[\w-]{1,60}", str(path)) and not path.exists():  # the name of an experiment that comes with tuneoff
-        experiments = packaged()
-        if path.name not in experiments:
-            raise UnknownNameError(f"{unknown_name('experiment', path.name, experiments)}; or give the path of a file")
-        source = experiments[path.name]
+        paths = experiments()
+        if path.name not in paths:
+            raise UnknownNameError(f"{unknown_name('experiment', path.name, paths)}; or give the path of a file")
+        source = paths[path.name]
     entries = _entries(source, adapters) if adapters is not None else None
     trials, workers = (
         numbers[0] if isinstance(numbers, Sequence) and len(numbers) == 1 else numbers for numbers in (trials, workers)
@@ -132,6 +127,7 @@ def overridden_plan(
         file = load_matrix(source, replaced, varied)
         check_meters(file)
         plan = replace(make_plan(file), path=str(path))
+        plan = under_rules(plan, file.rules) if file.rules is not None else plan
     except ExperimentError as error:
         problem = str(error)  # of a value that a flag has replaced, by the flag
         location, colon, rule = problem.removeprefix(f"{source}: ").partition(": ")

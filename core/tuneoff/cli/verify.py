@@ -6,11 +6,13 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
 from tuneoff.base.output import note, one_line, printable, write, write_json
+from tuneoff.cli.bundle import LIMIT_MB, MEGABYTE, add_limit
 from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.errors import NOT_KNOWN, ResultsError
 
@@ -25,19 +27,26 @@ SHOWN = 20  # problems of one execution, and names in a list; --json has the fir
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_results(parser)
+    add_results(parser, "results folder, or a bundle; default: the newest folder under results/")
+    add_limit(parser, LIMIT_MB)
     parser.add_argument("--json", action="store_true", help="write JSON: what was checked, and one object per problem")
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.trust.bundle.manifest import RESULTS
+    from tuneoff.trust.bundle.opened import unpacked
     from tuneoff.trust.verify.results import verify
 
     results: Path = arguments.results or newest_folder(needs_runs=True)
     show = _show_progress if sys.stderr.isatty() else None
-    verification = verify(results, show)
+    if results.is_file():
+        with unpacked(results, arguments.limit_mb * MEGABYTE) as (_, folder):
+            verification = replace(verify(folder / RESULTS, show), results=results)
+    else:
+        verification = verify(results, show)
     other = next((problem for problem in verification.problems if problem.check == "version"), None)
     code = 0 if verification.is_verified else DIFFERS if other is None else UNREADABLE
-    code = NOT_KNOWN if verification.is_verified and not _checked(verification)["executions"] else code
+    code = NOT_KNOWN if verification.is_verified and _not_known(verification) else code
     if arguments.json:
         write_json(_to_json(verification, code))
     else:
@@ -69,14 +78,18 @@ def _lines(verification: Verification) -> Iterator[str]:
         f"{counted(checked['events'], 'event')}, {counted(checked['samples'], 'sample')}, {counted(checked['values'], 'value')}"
     )
     folder = verification.results.resolve()
-    if verification.is_verified and not checked["executions"]:
-        yield f"NOT KNOWN: no run has a record; {folder}"
+    if verification.is_verified and (reason := _not_known(verification)):
+        yield f"NOT KNOWN: {printable(reason)}; {folder}"
     elif verification.is_verified:
         yield f"VERIFIED: {what}; integers are equal, decimal numbers to {_tolerance():g}; {folder}"
     else:
         defects = Counter(problem.where for problem in verification.problems)
         problems = counted(verification.problem_count, "problem")
         yield f"NOT VERIFIED: {problems} in {counted(len(defects), 'place')}; checked: {what}; {folder}"
+
+
+def _not_known(verification: Verification) -> str:
+    return verification.not_known if _checked(verification)["executions"] else "no run has a record"
 
 
 def _notes(verification: Verification) -> Iterator[str]:

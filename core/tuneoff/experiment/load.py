@@ -13,7 +13,7 @@ from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.accounting.resolve import resolve
 from tuneoff.experiment.advice import refusal
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.schema import AdapterPart, AnalysisPart, ExperimentFile
+from tuneoff.experiment.schema import AdapterPart, AnalysisPart, ExperimentFile, RulesPart
 from tuneoff.experiment.variants import TASK, expand, put, task_digest, without
 from tuneoff.experiment.yaml_reader import read_merged
 
@@ -47,6 +47,7 @@ class MatrixFile:
     power: PowerSettings
     accounting: Accounting
     analysis: AnalysisPart
+    rules: RulesPart | None
     variants: tuple[Variant, ...]
     content: Mapping[str, Any]  # as written, includes merged and overrides applied
 
@@ -104,6 +105,7 @@ def load_matrix(
         power=replace(first.power, folder=str(Path(path).parent)),
         accounting=accounting,
         analysis=first.analysis,
+        rules=first.rules,
         variants=variants,
         content=content,
     )

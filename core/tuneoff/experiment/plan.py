@@ -34,6 +34,7 @@ UNPACKED = (
     "experiment.json",
 )  # of a bundle, beside its results folder: its list of files, and the file of the plan
 REPRODUCES = "reproduces"  # in the content of a plan that was made of a bundle: the plan that is reproduced
+RULES = "rules"  # in the frozen analysis: the tier that all runs of the file keep together
 WARM_UP_BLOCK = -1
 OBSOLETE = ("emulated",)  # keys of planned runs and records that earlier tuneoffs wrote: today it is a flag
 

@@ -222,6 +222,14 @@ class AnchorsPart(FilePart, frozen=True, kw_only=True):
             raise ValueError(f"random_search and best_known must differ, but both are {self.best_known}")
 
 
+class RulesPart(FilePart, frozen=True, kw_only=True):
+    """Which rules a file keeps: their version, the tier, and the experiment that it is `of`."""
+
+    version: Annotated[int, Meta(ge=1, le=1)]
+    tier: Literal["baseline", "tweaked"]
+    of: Annotated[PlainName, Meta(description="An experiment that comes with tuneoff.")]
+
+
 class CarbonPart(FilePart, frozen=True, kw_only=True):
     """Carbon intensity of the grid: of a zone of the table, a constant, or a series over time."""
 
@@ -296,6 +304,7 @@ class ExperimentFile(FilePart, frozen=True, kw_only=True):
     prices: Annotated[Text, Written(_path), Meta(description="Path of a price file, or none; left out: the one that ships.")] = ""
     analysis: AnalysisPart = AnalysisPart()
     anchors: Annotated[AnchorsPart | None, Meta(description="What regret is normalised by; of each task its own.")] = None
+    rules: Annotated[RulesPart | None, Meta(description="How far the file is from an experiment that comes with tuneoff.")] = None
     tasks: Annotated[
         dict[str, dict[str, Any]] | None,
         Meta(description="Names of tasks, each with dotted keys and values: claims across tasks rest on these."),

@@ -19,7 +19,7 @@ MAX_VARIANTS = 10_000
 MAX_VALUES = 2_000_000  # of all variants together: each is a copy of the file
 _OWN_AXES = ("adapters", "seeds")  # multiply already
 # belong to the whole file
-_NO_AXES = ("name", "matrix", "zip", "tasks", "include", "warm_up", "power", "carbon", "prices", "analysis")
+_NO_AXES = ("name", "matrix", "zip", "tasks", "include", "warm_up", "power", "carbon", "prices", "analysis", "rules")
 _AXES = ("matrix", "zip", TASKS)
 _NO_PART_OF_A_RUN = ("anchors", "timeouts")  # of what a task may set: what its runs do is the same
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -57,8 +57,8 @@ def test_its_experiments_are_planned_by_name_and_run_in_an_empty_folder(wheel: P
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     (tmp_path / "empty").mkdir()
     code = (
-        "from tuneoff.cli.main import main\nfrom tuneoff.cli.selection import packaged\n"
-        "names = list(packaged())\n"
+        "from tuneoff.cli.main import main\nfrom tuneoff.base.packages import experiments\n"
+        "names = list(experiments())\n"
         "print([name for name in names if main(['plan', name, '--json']) != 0], len(names))\n"
         "print(main(['run', 'sleep', '--adapter', 'serial', '--trials', '1', '--output', 'r']))"
     )

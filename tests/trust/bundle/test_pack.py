@@ -24,6 +24,7 @@ from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import open_bundle
 from tuneoff.trust.bundle.pack import UnverifiedError
+from tuneoff.trust.official import OFFICIAL
 
 
 def unpacked(path: Path, folder: Path) -> BundleManifest:
@@ -40,7 +41,8 @@ def test_a_bundle_holds_plan_records_raw_files_and_what_describes_them(results: 
     events = sorted(path.name for path in (results.path / folder / "events").iterdir())
     assert [name for name in names if f"{folder}/events/" in name] == [f"results/{folder}/events/{name}" for name in events]
     assert {name for name in names if "/" not in name} == {
-        *("README.txt", "lock.json", "lock.txt", "data.json", "environment.json", "experiment.json")
+        *("README.txt", "lock.json", "lock.txt", "data.json", "environment.json", "experiment.json"),
+        *OFFICIAL,
     }
     assert "results/matrix.json" in names
     assert (manifest.verified, manifest.missing, manifest.plan_id) == (True, (), results.plan.plan_id)

@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tuneoff.base.commands import command, split_command
+from tuneoff.base.commands import command, path_text, split_command
 from tuneoff.base.files import make_folder
 from tuneoff.base.format import MISSING, counted, duration_text, figure, number, score
 from tuneoff.base.identity import canonical_json
@@ -152,7 +152,7 @@ def basis(results: Results, answers: Answers, circumstances: Circumstances) -> l
         Facts(
             title="Identity",
             rows=(
-                ("file", (plan.path,)),
+                ("file", (path_text(plan.path),)),
                 ("plan", (plan.plan_id,)),
                 ("analysis", (plan.analysis_digest,)),
                 ("check it", (command("verify", results.folder),)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -33,6 +33,7 @@ from tuneoff.base.format import (
 )
 from tuneoff.experiment.metric_catalogue import STEPS, Metric, metric
 from tuneoff.experiment.names import training_name
+from tuneoff.experiment.plan import RULES
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.choice.choice import (
     ENERGY,
@@ -199,8 +200,11 @@ def facts(choice: Choice) -> list[str]:
     lengths = [column.trial_seconds for row in rows for column in row.columns.values() if column.trial_seconds is not None]
     tasks = {scope.task for scope in answers.scopes if scope.task}
     trials = counted_range((run.spec.experiment.budget.trials for run in planned), "trial")
+    rules = results.plan.analysis.get(RULES)
+    tier = f"tier {rules.get('tier')} of {rules.get('of')} (rules {rules.get('version')})" if isinstance(rules, Mapping) else ""
     days = sorted(record.started_at[:10] for record in results.selected.values() if record.started_at)
     texts = [
+        tier,
         listed(dict.fromkeys(training_name(run.spec.experiment.workload, answers.name) for run in planned)),
         counted(sum(not row.is_floor for row in rows), "framework"),
         counted(len(tasks), "task") if tasks else "",

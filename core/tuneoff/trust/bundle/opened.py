@@ -5,9 +5,10 @@ Chosen to be run again are by default the cheapest runs of each adapter.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +22,7 @@ from tuneoff.base.files import sha256_of, without_links
 from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
 from tuneoff.experiment.names import entry_label
-from tuneoff.experiment.plan import REPRODUCES, Plan, PlannedRun
+from tuneoff.experiment.plan import REPRODUCES, RULES, Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
@@ -29,7 +30,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import selected_executions
 from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.foreign import TRUSTED, obeyed_power, refuse
-from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest
+from tuneoff.trust.bundle.manifest import MANIFEST, RESULTS, BundleManifest
 from tuneoff.trust.verify.results import verify
 
 GREATEST = 10**18  # of a number of bytes or ns: more is none, and a larger integer breaks arithmetic with decimal ones
@@ -51,52 +52,59 @@ class Bundle:
     records: dict[str, RunRecord]
     problems: tuple[str, ...]
     seals_hold: bool
+    not_known: str = ""  # why nobody here can tell whether its answer follows from its records, if so
 
 
-def open_bundle(path: Path, limit_bytes: int) -> Bundle:
-    """Check and read a bundle; nothing of it stays on the disk, also where a signal ends the command.
+@contextlib.contextmanager
+def unpacked(path: Path, limit_bytes: int) -> Iterator[tuple[BundleManifest, Path]]:
+    """Unpack and check a bundle; nothing of it stays on the disk, also where a signal ends the command.
 
     Raises:
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP.
-        ResultsError: it is not a bundle, truncated, changed, of another version, above the limit, or there is no space.
+        ResultsError: it is not a bundle, truncated, changed, of another version, above the limit, or there is no space; or the
+            block raised it.
     """
     try:
         with interrupting(), tempfile.TemporaryDirectory(prefix="tuneoff-bundle-") as temporary:
             folder = without_links(Path(temporary))
             manifest = unpack(path, folder, limit_bytes)
-            digest = sha256_of(path, follow=True)
-            results = folder / RESULTS
-            stored = read_plan(results)
-            runs = []
-            for run in stored.runs:
-                spec, platform = run.spec, None if run.spec.platform == LOCAL else run.spec.platform
-                runs.append(
-                    replace(run, label=entry_label(spec.adapter, platform, spec.options, spec.replicate, spec.environment))
-                )
-            plan = replace(stored, runs=tuple(runs))
-            problems = [
-                problem
-                for problem in verify(results).problems
-                if manifest.checkpoints or not (problem.what.startswith("checkpoints/") and problem.text.startswith("is missing"))
-            ]
-            stored_runs = list(read_runs(results))
-            for record in stored_runs:
-                if not is_readable(record):
-                    text = f"the record of {record.execution_id[:60]!r} is damaged; get the bundle again"
-                    raise ResultsError(f"{RESULTS}: {text}")
+            (folder / MANIFEST).write_bytes(manifest.encode())
+            yield manifest, folder
     except ResultsError as error:
         text = str(error).replace(str(folder / RESULTS), RESULTS)
         raise type(error)(text if str(path) in text else f"{path}: {text}") from error
     except OSError as error:
         raise ResultsError(f"{path} cannot be unpacked: {error.strerror}; set TMPDIR to a folder with space") from error
+
+
+def open_bundle(path: Path, limit_bytes: int) -> Bundle:
+    """Check and read a bundle. Raises: as `unpacked`."""
+    with unpacked(path, limit_bytes) as (manifest, folder):
+        digest = sha256_of(path, follow=True)
+        results = folder / RESULTS
+        stored = read_plan(results)
+        runs = []
+        for run in stored.runs:
+            spec, platform = run.spec, None if run.spec.platform == LOCAL else run.spec.platform
+            label = entry_label(spec.adapter, platform, spec.options, spec.replicate, spec.environment)
+            runs.append(replace(run, label=label))
+        plan = replace(stored, runs=tuple(runs))
+        verification = verify(results)
+        problems = verification.problems
+        stored_runs = list(read_runs(results))
+        for record in stored_runs:
+            if not is_readable(record):
+                text = f"the record of {record.execution_id[:60]!r} is damaged; get the bundle again"
+                raise ResultsError(f"{RESULTS}: {text}")
     return Bundle(
         path=path,
         sha256=digest,
         manifest=manifest,
         plan=plan,
         records=selected_executions(stored_runs),
-        problems=tuple(problem.line.replace(f"{temporary}/", "") for problem in problems),
+        problems=tuple(problem.line.replace(f"{folder}/", "") for problem in problems),
         seals_hold=all(problem.check != "seal" for problem in problems),
+        not_known=verification.not_known,
     )
 
 
@@ -230,7 +238,7 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
         name=f"{bundle.manifest.name}-reproduced",
         path=str(bundle.path),
         runs=tuple(served),
-        analysis=bundle.plan.analysis,
+        analysis={key: value for key, value in bundle.plan.analysis.items() if key != RULES},  # of all runs
         content=content,
         power=obeyed_power(bundle.plan.power)[0],
         accounting=bundle.plan.accounting,

@@ -36,6 +36,7 @@ from tuneoff.trust.bundle import manifest as names
 from tuneoff.trust.bundle.archive import Content, describe, read_manifest, write_archive
 from tuneoff.trust.bundle.manifest import BundleManifest, top_folder, wrong_files
 from tuneoff.trust.bundle.opened import is_readable
+from tuneoff.trust.official import PAGE, official
 from tuneoff.trust.verify.results import verify
 
 _PASSWORD = re.compile(  # which stands for none where it is a $NAME; Redis has no user before it
@@ -48,7 +49,7 @@ WAY_OUT = "remove it or choose another --output"
 PROBLEMS = 5  # that the manifest of an unverified bundle names
 Note = Callable[[str], None]
 _VERIFIED = "Verified when it was made: every number follows from the raw events, samples and prices."
-_NO_CHECKPOINTS = "Checkpoints of the tested models are not included, only their SHA-256: tuneoff verify says they are missing."
+_NO_CHECKPOINTS = "Checkpoints of the tested models are not included, only their SHA-256."
 SINGLE = (END, RECORD, *BESIDE)  # of an execution, where they are there
 LEFT_OUT = "log.txt, the framework's own files, exports, the report, locks and notes of processes"
 OWN = "tuneoff"  # comes from a clone, not from the index
@@ -118,7 +119,8 @@ def pack(
         contents = result_files(results, by_folder, checkpoints=checkpoints)
         lock = lock_of(records)
         contents |= {names.LOCK_JSON: _json(lock), names.LOCK_TXT: _bytes(lock_text(lock))}
-        contents |= {names.EXPERIMENT: _json(dict(plan.content)), **described_runs(records)}
+        answer = official(results)
+        contents |= {names.EXPERIMENT: _json(dict(plan.content)), **described_runs(records), **answer}
         done = sum(end.status == "done" for end in ends)
         versions = ", ".join(lock["recorded"].get("tuneoff", ())) or "of an unknown version"
         facts = [
@@ -148,7 +150,8 @@ def pack(
             files=files,
         )
         lacks = f"{len(missing)} things are missing, see {names.README}" if missing else "nothing is missing"
-        note(f"{len(files)} files of {manifest.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {lacks}")
+        page = f"the page has {len(answer[PAGE]) / 1e6:.2f} MB"
+        note(f"{len(files)} files of {manifest.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {page}; {lacks}")
         with interrupting():
             digest = write_archive(target, manifest, contents)
     return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=manifest)
@@ -311,6 +314,8 @@ def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], records: Se
             "With a training that is not an installed plugin: unpack where its module is, then   tuneoff compare experiment.json",
             "To look at it: unpack it; results/ is a results folder for tuneoff watch --runs, verify and export.",
             "",
+            "  answer.json, .txt  the answer, made from results/ alone: tuneoff verify THIS_FILE.tar.gz makes it again",
+            "  report.html        the page, likewise",
             "  manifest.json      SHA-256 of every file, format version, what is missing",
             "  experiment.json    the experiment file, includes merged",
             "  lock.txt, .json    versions of the packages that served the runs",

@@ -105,6 +105,8 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
         environment_row("verification of the bundle", "identity" if is_proof else "notice", said, now, is_wrong=is_wrong),
         _seeds(bundle, runs, seed),
     ]
+    if bundle.not_known:
+        rows.insert(2, environment_row("answer of the bundle", "notice", f"made by {made_by}", bundle.not_known, is_wrong=True))
 
     no_data: dict[str, str] = {}
     preloaded: set[str] = set()

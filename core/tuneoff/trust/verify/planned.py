@@ -13,7 +13,7 @@ from tuneoff.base.json_values import plain
 from tuneoff.base.layout import ACCOUNTING, PLAN, RUNS
 from tuneoff.errors import ExperimentError, ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import Accounting, frozen
-from tuneoff.experiment.plan import FORMAT_VERSION, LAST_READERS, OBSOLETE, WARM_UP_BLOCK, Plan, PlannedRun
+from tuneoff.experiment.plan import FORMAT_VERSION, LAST_READERS, OBSOLETE, RULES, WARM_UP_BLOCK, Plan, PlannedRun
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.measure.derived import Derived
 from tuneoff.record.end import ExecutionEnd
@@ -43,6 +43,7 @@ class PlanFindings(Findings):
     runs: Sequence[PlannedRun] = ()
     analysis_digest: str | None = None
     accounting: Accounting | None = None  # what every run is charged; None: nothing froze it
+    not_known: str = ""  # why nobody here can tell whether it keeps the rules that it claims, if so
 
 
 def check_plan(results: Path) -> PlanFindings:
@@ -104,6 +105,12 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
                 text = f"{run.same_as} stands for it, but {'it is not skipped' if run.skip_reason is None else 'is not run'}"
                 findings.add("plan", f"runs[#{number}].same_as", text)
 
+    if RULES in plan.analysis:
+        from tuneoff.experiment.rules import broken_rules  # which reads a file
+
+        broken, findings.not_known = broken_rules(plan)
+        if broken:
+            findings.add("plan", f"analysis.{RULES}", broken)
     findings.compare("plan", dict(data), anew)
 
 

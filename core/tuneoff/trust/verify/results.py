@@ -29,6 +29,7 @@ from tuneoff.experiment.plan import PlannedRun
 from tuneoff.record.events.reader import SUFFIX
 from tuneoff.record.results_folder import begun, came_to_end, reading
 from tuneoff.tell.frames.export import TABLES, export, export_key, stored_keys
+from tuneoff.trust.official import check_official, manifest_beside
 from tuneoff.trust.verify.execution import verify_execution
 from tuneoff.trust.verify.findings import Check, Problem, VerifiedExecution
 from tuneoff.trust.verify.planned import PlanFindings, VerificationTask, check_plan, check_runs
@@ -102,12 +103,14 @@ class Verification:
     skipped: list[PlannedRun] = field(default_factory=list)
     not_begun: list[PlannedRun] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    official_problems: list[Problem] = field(default_factory=list)  # of the bundle that the folder is of
+    not_known: str = ""  # why nobody here can tell that these, or the plan, are right, if so
 
     @property
     def problems(self) -> list[Problem]:
-        """All problems that were kept: of the plan first, then by execution, then of the tables that were made of these."""
+        """All problems that were kept: of the plan, by execution, then of tables and answers that follow from these."""
         executions = (problem for outcome in self.outcomes for problem in outcome.problems)
-        return [*self.plan.problems, *executions, *self.export_problems]
+        return [*self.plan.problems, *executions, *self.export_problems, *self.official_problems]
 
     @property
     def problem_count(self) -> int:
@@ -136,7 +139,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         plan.add("file", "", f"cannot be read: {error.strerror}", where=BEGUN)
     with reading(results) as is_free:
         was_running = not is_free
-    verification = Verification(results=results, plan=plan)
+    verification = Verification(results=results, plan=plan, not_known=plan.not_known)
     if any(problem.check == "version" for problem in plan.problems):
         return verification
     tasks = []
@@ -175,6 +178,15 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
             )
             run_ids = [run.run_id for run in plan.runs]
             verification.export_problems += export_problems(results, run_ids, defective, verification.notes)
+    if (bundle := manifest_beside(results)) is not None and is_listed:
+        verification.official_problems, not_known = check_official(results, verification.notes)
+        verification.not_known = verification.not_known or not_known
+        for outcome in verification.outcomes if not bundle.get("checkpoints") else ():
+            outcome.problems = [
+                problem
+                for problem in outcome.problems
+                if not (problem.what.startswith("checkpoints/") and problem.text.startswith("is missing"))
+            ]
     if is_running:
         verification.notes.append("a tuneoff command works in this folder now: it is not complete")
     return verification
