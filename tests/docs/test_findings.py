@@ -13,10 +13,9 @@ import pytest
 from command_line import Call, caller
 from trust.space_test.forked import draw_in_forks
 from tuneoff import registry
-from tuneoff.base.packages import installed_version
+from tuneoff.base.packages import experiments, installed_version
 from tuneoff.cli import main as command_line
 from tuneoff.cli.command import build_parser
-from tuneoff.cli.selection import packaged
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff_faults.faults import FAULTS
 
@@ -76,7 +75,7 @@ def test_each_command_is_one_and_names_what_is_there(
     for name in adapters(arguments):
         assert registry.adapter_class(name.partition("@")[0])
     if "file" in named:
-        assert Path(named["file"]).is_file() or str(named["file"]) in packaged()
+        assert Path(named["file"]).is_file() or str(named["file"]) in experiments()
     assert set(named.get("faults") or []) <= {fault.name for fault in FAULTS}
     assert set(named.get("only") or []) <= {check.id for check in CHECKS}
     with pytest.raises(SystemExit):  # control: a parser that takes everything proves nothing
