@@ -71,9 +71,9 @@ def test_what_it_does_not_is_refused_by_key_and_found_in_a_record(tmp_path: Path
 
 def test_every_variant_must_be_there(tmp_path: Path) -> None:
     path = tmp_path / "one.yaml"
-    rules = {"version": 1, "tier": "baseline", "of": "pruning"}
+    rules = {"version": 1, "tier": "baseline", "of": "S-Pruner"}
     path.write_text(
-        json.dumps({"include": str(experiments()["pruning"]), RULES: rules, "matrix": {"pruner": ["none", "scripted"]}})
+        json.dumps({"include": str(experiments()["S-Pruner"]), RULES: rules, "matrix": {"pruner": ["none", "scripted"]}})
     )
     with pytest.raises(ExperimentError, match=r"may not change pruner\.name: it is 'none', there '(median|asha)'"):
         overridden_plan(path)
