@@ -97,6 +97,7 @@ _EXCLUDED: dict[str, str] = {
         "host.other_cpu_share carbon.trial_intensity "
         "carbon.job_intensity"
     ),
+    "of the training, not of what runs it": "items.per_second items.variation phase.NAME",
     "of the test split: equal where quality.test is, or a difference of two that are compared": "quality.optimism test.NAME",
 }
 EXCLUDED: dict[str, str] = {name: reason for reason, names in _EXCLUDED.items() for name in names.split()}

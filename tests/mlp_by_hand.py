@@ -22,6 +22,16 @@ def network(activation: Any = "relu", dropout: float = 0.0) -> Mlp:
     return Mlp((64, 16, 16, 10), activation, dropout, seed=3, device=CPU)
 
 
+def train_on(model: Mlp, images: torch.Tensor, labels: torch.Tensor, draws: torch.Generator | None = None) -> torch.Tensor:
+    """Set the model's gradients on a batch, and return the logarithm of each class's probability (classes, batch)."""
+    batch = len(labels)
+    log_probabilities = torch.empty(10, batch)
+    model.forward(images, draws or torch.Generator())
+    model.loss(labels * batch + torch.arange(batch), log_probabilities)
+    model.backward()
+    return log_probabilities
+
+
 def predictions_by_hand(workload: MnistMlp, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (predicted classes, probabilities) computed by numpy from the checkpoint's parameters."""
     tensors, _ = workload.state_dict()

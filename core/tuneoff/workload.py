@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from tuneoff.base.dimension import Categorical, Constant, Float, IntegerLog, Stepped, stepped
 from tuneoff.base.identity import own_copy
+from tuneoff.base.phases import items, phase
 from tuneoff.base.process_state import kept
 from tuneoff.base.space import SearchSpace
 from tuneoff.base.targets import load_target
@@ -36,6 +37,8 @@ __all__ = [
     "TrialSeeds",
     "Workload",
     "as_workload",
+    "items",
+    "phase",
     "stepped",
     "workload_at",
 ]

@@ -189,7 +189,8 @@ def example_b() -> tuple[Log, RunSpec]:
     for epoch in range(1, 5):
         used = 4.3 * epoch  # 4.25 busy, 0.05 while it waits in report
         at = 8 + 5 * epoch
-        one.epoch("1", epoch, at - 0.5, 0.7 + epoch / 100, reported=at, cpu=used - 0.05, reported_cpu=used)
+        told: dict[str, Any] = {"train_ns": ns(4), "items": 100 * epoch, "phases": {"forward": ns(1), "other": ns(2)}}
+        one.epoch("1", epoch, at - 0.5, 0.7 + epoch / 100, reported=at, cpu=used - 0.05, reported_cpu=used, **told)
     one.end("1", 28, "completed", 4, cpu=17.2)
     failed = log.process("trial", 6)
     failed.start("2", 8, slot=1, imported=7, x=0.2, process_cpu=1.0)

@@ -51,7 +51,7 @@ FURTHER = (  # what `report --json` has the figures of, beside the metrics of it
     *("time.metric_collection", "epochs.trained", "energy.job"),
     *("slots.utilization", "memory.driver_peak_rss", "stage.ask"),
 )
-_NAMED = re.compile(rf"^(test|stage)\..+|^(\w+\.step)\.(?:{'|'.join(STEPS)})$")
+_NAMED = re.compile(rf"^(test|stage|phase)\..+|^(\w+\.step)\.(?:{'|'.join(STEPS)})$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +247,19 @@ _ROWS = (
         ("reports", "mean number of reports of a used trial: of every epoch, or those that the framework gets"),
         scale="difference",
     ),
+    *family(
+        "items.",
+        "1/s",
+        ("per_second", "items that trials trained on per second of training, each attempt's first epoch left out", "items"),
+        better="higher",
+    ),
+    *family(
+        "items.",
+        "%",
+        ("variation", "standard deviation of a trial's epochs over their mean, in items per second: median of the trials"),
+        scale="difference",
+    ),
+    *family("phase.", "%", ("NAME", "share that a phase (load, forward, ...) had of trials' busy time"), scale="difference"),
     *family("stage.", "ms", ("NAME", "mean of the framework's own timed work: ask, tell, stop, ...")),
     *family(
         "storage.",
@@ -387,12 +400,12 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ROWS}
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return every name by family; `N` stands for a slot, `NAME` for a score of the test, a stage or a part of the job."""
+    """Return every name by family; `N` stands for a slot, `NAME` for a test score, a stage, a phase or a part of the job."""
     return tuple(METRICS)
 
 
 def general_name(name: str) -> str:
-    """Return a metric's name with `N` for its slot and `NAME` for its score, stage or part: "test.accuracy" is a "test.NAME"."""
+    """Return a name with `N` for its slot and `NAME` for its score, stage, phase or part: "test.accuracy" is a "test.NAME"."""
     return _NAMED.sub(lambda match: f"{match[1] or match[2]}.NAME", re.sub(r"\[\d+\]$", "[N]", name))
 
 

@@ -164,6 +164,11 @@ class Group:
         records = (run.record for run in self.unskipped if run.record is not None)
         return Counter(trial.state for record in records for trial in record.trials if trial.used_ticket)
 
+    def recorded(self, *families: str) -> tuple[str, ...]:
+        """Return the metrics of these families (`phase.`) that any of its runs has."""
+        records = (run.record for run in self.runs if run.record is not None)
+        return tuple(dict.fromkeys(name for record in records for name in record.metrics if name.startswith(families)))
+
     @property
     def clock_uncertainty(self) -> float:
         """By how much the clocks of its runs' hosts may differ, in ms."""

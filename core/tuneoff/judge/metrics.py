@@ -30,6 +30,7 @@ ENERGY_AND_COST = tuple(name for name in COLUMNS if name not in QUALITY_AND_TIME
 ADDED = tuple(
     f"overhead.{name}" for name in ("per_trial", "process_start", "between", "dispatch", "report", "exit", "vacant")
 )  # to a trial, and where from
+INSIDE = ("items.", "phase.")  # families of what a training tells of itself, where it does
 FOOTPRINT = ("time.preparation", "memory.tree_peak_rss", "suite.cpu_share")
 METRICS = tuple(dict.fromkeys((*COLUMNS, *ADDED, *FOOTPRINT, *FURTHER)))  # of the figures in JSON
 LARGEST = 50_000_000  # bytes

@@ -22,10 +22,11 @@ from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.groups import Group, by_scope
 from tuneoff.judge.results import POOL, Run, Scope, disturbance
 from tuneoff.measure.incumbent import NO_TEST
+from tuneoff.measure.progress import has_progress
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE, SHARE
 from tuneoff.record.flag_meanings import MACHINE, WRONG_RESULT
 from tuneoff.record.metric_value import Kind
-from tuneoff.record.run_record import FAILED
+from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.record.store import is_final, repeat_number
 from tuneoff.run.run_ends import UNFINISHED
 
@@ -192,6 +193,15 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
         if who := _flagged(distinct, names, flag):
             runs = [run for _, run in every if flag in run.flags]
             yield _warning("wrong_result" if meaning else flag, runs, who=who, meaning=meaning)
+    still = [
+        (group, run)
+        for group, run in every
+        if run.record is not None and run.is_done and not group.excluded and _lacks_progress(run.record)
+    ]
+    if still:
+        metrics = listed(dict.fromkeys(group.spec.experiment.objective.metric for group, _ in still))
+        who = _most_frequent(Counter(names[group.label] for group, _ in still))
+        yield _warning("no_progress", (run for _, run in still), runs=counted(len(still), "run"), who=who, metrics=metrics)
     of_machine = [(run, flag) for _, run in every for flag in run.flags if flag in MACHINE and flag != DISTURBED]
     if of_machine:
         runs = list({run.run_id: run for run, _ in of_machine}.values())
@@ -231,6 +241,12 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
         labels = listed(label for label, _ in of_reason)
         runs = [run for _, run in of_reason]
         yield _warning("skipped", runs, runs=counted(len(runs), "run"), labels=labels, reason=reason)
+
+
+def _lacks_progress(record: RunRecord) -> bool:
+    """Tell whether the training of a run's trials led to nothing; one that trains nothing, as `null`, has no progress to make."""
+    trains = (record.environment.get("workload") or {}).get("training_algorithm") != "none"
+    return trains and has_progress(record.trials, record.run_spec().experiment.objective) is False
 
 
 def _figure_warnings(answers: Answers) -> Iterator[ResultsWarning]:

@@ -19,6 +19,7 @@ from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
 from tuneoff.measure.declared_variables import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
 from tuneoff.measure.incumbent import quality_metrics
+from tuneoff.measure.inside import inside_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics, storage_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
 from tuneoff.measure.slots import slot_metrics
@@ -81,6 +82,7 @@ def with_metrics(
         **storage_metrics(run),
         **stop_metrics(run),
         **waste_metrics(run),
+        **inside_metrics(run),
         **energy_metrics(run, account),
     }
     for measured in (  # they read samples and prices too

@@ -45,6 +45,8 @@ class EpochRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_
     restored: bool = False  # trained by an earlier attempt, from whose checkpoint this one went on
     cpu_ns: int | None = None  # CPU time of the attempt at `ended_ns`
     reported_cpu_ns: int | None = None  # and at `reported_ns`
+    items: int | None = None  # that it was trained on; None: nobody counted them
+    phases: dict[str, int] | None = None  # ns of each phase, of training and validation; None: nobody timed them
 
     def __post_init__(self) -> None:
         if self.epoch < 1 or self.train_ns < 0 or self.validate_ns < 0 or self.checkpoint_ns < 0:
@@ -52,6 +54,10 @@ class EpochRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_
                 f"`epoch >= 1` and durations of at least 0 must hold, but got {self.epoch=}, {self.train_ns=}, "
                 f"{self.validate_ns=}, {self.checkpoint_ns=}"
             )
+        times = self.phases.values() if self.phases else ()
+        if (self.items or 0) < 0 or (times and (min(times) < 0 or sum(times) > self.train_ns + self.validate_ns)):
+            rule = "`items >= 0` and phases that take no longer than training and validation must hold"
+            raise ValueError(f"{rule}, but got {self.items=}, {self.phases=} in {self.train_ns + self.validate_ns} ns")
 
 
 class AttemptRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -174,6 +174,8 @@ def _epochs(execution: AttemptEvents, shift: int) -> tuple[EpochRecord, ...]:
             restored=event.restored,
             cpu_ns=event.cpu_ns,
             reported_cpu_ns=cpu_ns,
+            items=event.items,
+            phases=event.phases,
         )
         for event, (t, cpu_ns, began) in zip(execution.epochs, reported, strict=True)
     )

@@ -14,7 +14,13 @@ from tuneoff_workloads.mnist_mlp.catalog import CATALOG, Dataset
 
 Device = Literal["cpu", "cuda", "auto"]
 DEVICES: tuple[Device, ...] = ("cpu", "cuda", "auto")
-DEFAULTS: Mapping[str, Any] = {"dataset": "digits", "device": "cpu", "validation_size": None, "train_limit": None}
+DEFAULTS: Mapping[str, Any] = {
+    "dataset": "digits",
+    "device": "cpu",
+    "validation_size": None,
+    "train_limit": None,
+    "phases": False,
+}
 Activation = Literal["relu", "leaky_relu", "tanh", "sigmoid", "gelu"]
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "leaky_relu", "tanh", "sigmoid", "gelu")
 OptimizerName = Literal["adam", "sgd"]
@@ -32,6 +38,7 @@ class Options:
     device: Device = "cpu"
     validation_size: int  # images taken from the training part for validation; the rest is trained on
     train_limit: int | None = None  # train on so many images only; None: on all
+    phases: bool = False  # time load, forward, loss, backward, step, validate
 
     @property
     def train_size(self) -> int:
@@ -92,7 +99,7 @@ RULES: dict[str, _Rule] = {
 
 
 def parse_options(options: Mapping[str, Any]) -> Options:
-    """Check `options` and fill in the defaults: dataset digits, device cpu, the dataset's own validation size, no limit.
+    """Check `options` and fill in the defaults: digits, device cpu, the dataset's own validation size, no limit, no phases.
 
     Raises:
         ExperimentError: an unknown name, or a value outside its range.
@@ -112,7 +119,10 @@ def parse_options(options: Mapping[str, Any]) -> Options:
     train_limit = options.get("train_limit")
     if train_limit is not None:
         _check_count("train_limit", train_limit, 1, dataset.train_size)
-    return Options(dataset=dataset, device=device, validation_size=validation_size, train_limit=train_limit)
+    phases = options.get("phases", DEFAULTS["phases"])
+    if not isinstance(phases, bool):
+        raise ExperimentError(f"mnist_mlp: `phases` must be true or false, but got {phases!r}")
+    return Options(dataset=dataset, device=device, validation_size=validation_size, train_limit=train_limit, phases=phases)
 
 
 def parse_configuration(configuration: Mapping[str, Any]) -> Hyperparameters:

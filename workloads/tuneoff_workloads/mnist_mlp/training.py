@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from hashlib import blake2b
+from time import monotonic_ns
 from typing import Any, NamedTuple
 
 import numpy.random  # noqa: F401 (else the first split of a process loads it, in a trial's load time)
@@ -14,14 +16,16 @@ import torch
 from torch import Tensor
 
 from tuneoff.base.identity import derive_seed
+from tuneoff.base.phases import PHASES
 from tuneoff.errors import CheckpointError, ExperimentError
-from tuneoff.workload import Scores, StateTensor, TrialSeeds
+from tuneoff.workload import Scores, StateTensor, TrialSeeds, items, phase
 from tuneoff_workloads.mnist_mlp.data import LabelledImages, load_test_data, load_training_data
 from tuneoff_workloads.mnist_mlp.model import Mlp
 from tuneoff_workloads.mnist_mlp.optimizer import OPTIMIZERS
 from tuneoff_workloads.mnist_mlp.specification import Device, Hyperparameters, Options
 
 EVALUATION_BATCH = 1024  # larger ones leave the cache
+TIMED_BATCH = 8  # where phases are timed, every so many-th batch is, for all: to time it takes 3 us, a batch 50 to 500
 _SMALLEST_NORMAL, _TWO = sys.float_info.min, 2.0  # two names, so that the quotient is computed when it is asked for
 _DTYPES = {torch.float32: "F32", torch.uint8: "U8"}
 
@@ -51,6 +55,18 @@ def choose_device(device: Device) -> torch.device:
     if device == "cuda":
         raise ExperimentError("mnist_mlp: `device: cuda` needs a CUDA device, but torch finds none; use cpu or auto")
     return torch.device("cpu")
+
+
+def _clock_of(device: torch.device) -> Callable[[], int]:
+    """Return a clock in ns that waits until a GPU, which works on its own, has done what it was given."""
+    if device.type != "cuda":
+        return monotonic_ns
+
+    def synchronized_ns() -> int:
+        torch.cuda.synchronize(device)
+        return monotonic_ns()
+
+    return synchronized_ns
 
 
 class Evaluation(NamedTuple):
@@ -124,6 +140,8 @@ class MlpTraining:
         self._batch_starts = position // size * size
         self._batch_positions = position - self._batch_starts
         self._batch_lengths = (count - self._batch_starts).clamp_(max=size)
+        self._has_phases = options.phases
+        self._clock = _clock_of(self.device)
 
     @flushed_denormals()
     @torch.inference_mode()
@@ -134,19 +152,31 @@ class MlpTraining:
         indices = self._data.train_indices.index_select(0, permutation)
         targets = pool.labels.index_select(0, indices) * self._batch_lengths + self._batch_positions
         batches = zip(torch.split(indices, size), torch.split(targets, size), self._batch_log_probabilities, strict=True)
-        for batch_indices, batch_targets, log_probabilities in batches:
-            raw, images = self._raw, self._images
-            if len(batch_indices) < size:
-                raw, images = raw[: len(batch_indices)], images[: len(batch_indices)]
-            torch.index_select(pool.images, 0, batch_indices, out=raw)
-            self._model.train_on(self._normalised(raw, images), batch_targets, log_probabilities, self._dropout)
+        readings = list[tuple[int, ...]]()
+        first_timed = min(TIMED_BATCH // 2, (len(indices) - 1) // size)  # not the very first, which finds cold caches
+        began_ns = monotonic_ns()
+        for number, (batch_indices, batch_targets, log_probabilities) in enumerate(batches):
+            if self._has_phases and number % TIMED_BATCH == first_timed:
+                readings.append(self._timed_batch(batch_indices, batch_targets, log_probabilities))
+                continue
+            self._model.forward(self._batch(batch_indices), self._dropout)
+            self._model.loss(batch_targets, log_probabilities)
+            self._model.backward()
             self._optimizer.step()
+        if readings:
+            spent = [sum(column) for column in zip(*readings, strict=True)]
+            scale = (self._clock() - began_ns) / (spent[-1] - spent[0])
+            for name, (begin, end) in zip(PHASES, itertools.pairwise(spent), strict=False):  # the last one is `validate`
+                phase(name).ns = int(scale * (end - begin))
         likelihoods = self._log_probabilities.index_select(0, targets + self._batch_starts * classes)
-        return {"train_loss": -float(likelihoods.mean())}
+        train_loss = -float(likelihoods.mean())  # on a GPU it waits until all is done
+        items(len(indices))
+        return {"train_loss": train_loss}
 
     def validate(self) -> Mapping[str, float]:
         """Return loss, accuracy and macro-F1 on the validation split."""
-        return self._scores("validation", self._evaluate(self._data.validation))
+        with phase("validate") if self._has_phases else nullcontext():
+            return self._scores("validation", self._evaluate(self._data.validation))
 
     def test(self) -> Scores:
         """Return the scores on the test split, which is opened here and nowhere else."""
@@ -208,6 +238,27 @@ class MlpTraining:
             f"{split}_accuracy": evaluation.accuracy,
             f"{split}_macro_f1": evaluation.macro_f1,
         }
+
+    def _timed_batch(self, indices: Tensor, targets: Tensor, log_probabilities: Tensor) -> tuple[int, ...]:
+        """Train on a batch, and return the clock before and after each phase of it."""
+        began = self._clock()
+        images = self._batch(indices)
+        loaded = self._clock()
+        self._model.forward(images, self._dropout)
+        forwarded = self._clock()
+        self._model.loss(targets, log_probabilities)
+        compared = self._clock()
+        self._model.backward()
+        propagated = self._clock()
+        self._optimizer.step()
+        return began, loaded, forwarded, compared, propagated, self._clock()
+
+    def _batch(self, indices: Tensor) -> Tensor:
+        """Return images, normalised (batch, pixels)."""
+        raw, images = self._raw, self._images
+        if len(indices) < self._batch_size:
+            raw, images = raw[: len(indices)], images[: len(indices)]
+        return self._normalised(torch.index_select(self._data.pool.images, 0, indices, out=raw), images)
 
     def _normalised(self, raw: Tensor, out: Tensor) -> Tensor:
         """Return (raw - mean) / deviation as float32 in `out`."""

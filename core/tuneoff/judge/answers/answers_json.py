@@ -10,7 +10,7 @@ from tuneoff.judge.answers.answer import AcrossTasks, Answers, Verdict
 from tuneoff.judge.choice.choice import Choice, Point, ScalingCurve, ScopeColumn, Setting
 from tuneoff.judge.choice.curve import LEVELS
 from tuneoff.judge.groups import Group
-from tuneoff.judge.metrics import METRICS
+from tuneoff.judge.metrics import INSIDE, METRICS
 from tuneoff.judge.results import Run
 
 FORMAT_VERSION = 6
@@ -37,13 +37,14 @@ def to_json(answers: Answers) -> dict[str, Any]:
 
 
 def _group(group: Group, metrics: Sequence[str]) -> dict[str, Any]:
+    names = dict.fromkeys((*metrics, *METRICS, *group.recorded(*INSIDE)))
     because = {"same_as": "its own runs stand for it", "success": "no run was tried"}
     return {
         **values(group, ("label", "adapter", "excluded", "replicate", "success", "same_as"), because),
         **field_values(group.conditions),
         "scope": group.scope.text,
         "runs": [_run(run) for run in group.runs],
-        "estimates": {metric: _estimate(group, metric) for metric in dict.fromkeys((*metrics, *METRICS))},
+        "estimates": {metric: _estimate(group, metric) for metric in names},
     }
 
 

@@ -124,6 +124,8 @@ class Epoch(Event, frozen=True, gc=False, tag="epoch"):
     restored: bool = False  # not trained here: an earlier attempt did, from whose checkpoint this one goes on
     cpu_ns: int | None = None  # of the attempt up to here
     is_reported: bool = True  # False: the framework is not told of it, or not yet
+    items: int | None = None  # that it was trained on, where the training counts them
+    phases: dict[str, int] | None = None  # ns of each phase that the training timed
 
 
 class Reported(Event, frozen=True, gc=False, tag="reported"):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tuneoff.base import clock
+from tuneoff.base import clock, phases
 from tuneoff.base.identity import configuration_digest, own_copy
 from tuneoff.base.processes import has_more_memory
 from tuneoff.base.tracebacks import described, log_traceback
@@ -159,6 +159,7 @@ class _Attempt:
         charged: str | None = None
         workload: Workload | None = None
         started_before = own_children()
+        phases.begin_training()
         try:
             workload = self.context.make_workload()
             self._load(workload)
@@ -274,13 +275,15 @@ class _Attempt:
     def _epoch(self, workload: Workload, epoch: int) -> EpochMetrics | None:
         """Train, validate and log an epoch; None: the training ended by itself before it."""
         started = clock.monotonic_ns()
+        phases.begin_epoch(started)
         try:
             metrics = dict(workload.train_epoch(epoch))
         except TrainingEnded:
             return None
-        trained = clock.monotonic_ns()
+        trained, items = clock.monotonic_ns(), phases.counted_items()
         metrics.update(workload.validate())
         validated = clock.monotonic_ns()
+        phase_ns = phases.phase_times(validated)
         epoch_metrics = EpochMetrics.of(metrics)
         value = epoch_metrics.metrics.get(self.context.metric)
         saved = False
@@ -295,6 +298,10 @@ class _Attempt:
                 saved = True
         self.epochs = epoch
         fields: dict[str, Any] = {"train_ns": trained - started, "validate_ns": validated - trained}
+        if items is not None:
+            fields["items"] = items
+        if phase_ns:
+            fields["phases"] = phase_ns
         now = clock.monotonic_ns()
         fields["cpu_ns"] = self.cpu.used_ns()
         if saved:

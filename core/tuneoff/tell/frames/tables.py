@@ -14,12 +14,15 @@ from typing import Any, Literal
 from tuneoff.base.capabilities import LOCAL
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.names import entry_label
+from tuneoff.experiment.spec import Objective
 from tuneoff.judge.groups import cpu_limit
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece
 from tuneoff.measure.carbon import emission, uncovered
 from tuneoff.measure.cost import NANOSECONDS_PER_HOUR, rent
 from tuneoff.measure.incumbent import goal_reached
+from tuneoff.measure.inside import item_rate, phase_shares
+from tuneoff.measure.progress import has_progress
 from tuneoff.measure.spans import PARTS, busy_ns
 from tuneoff.measure.waste import POLICIES, Policy, wasted_attempts
 from tuneoff.record.flag_meanings import EXCLUDING
@@ -112,6 +115,14 @@ TRIAL_COLUMNS: Columns = {
     "cpu_seconds": Column("number", "CPU time of all attempts", "s"),
     "peak_rss_bytes": Column("integer", "maximum resident memory of an attempt", "byte"),
     "busy_seconds": Column("number", "time in which it loaded, trained, validated or saved", "s"),
+    "items_per_second": Column("number", "items trained on per second of its epochs, each attempt's first left out", "1/s"),
+    "items_per_second_sd": Column("number", "standard deviation of its items per second over these epochs", "1/s"),
+    "items_per_second_min": Column("number", "items per second of the slowest of them", "1/s"),
+    "items_per_second_max": Column("number", "items per second of the fastest of them", "1/s"),
+    "items_repetitions": Column("integer", "epochs that its items per second rest on", "count"),
+    "items_dropped": Column("integer", "first epochs that its items per second leave out", "count"),
+    "phases": Column("text", "share of its busy time in each phase that it timed, as JSON", "0 to 1"),
+    "no_progress": Column("truth", "its metric did not get better beyond its noise; missing: too few epochs to tell"),
     **_USED,
     "waste_default_seconds": Column("number", "wasted time: the default policy", "s"),
     "waste_post_goal_seconds": Column("number", "wasted time: after the goal was met", "s"),
@@ -127,6 +138,7 @@ EPOCH_COLUMNS: Columns = {
     "validate_seconds": Column("number", "validation", "s", always=True),
     "checkpoint_seconds": Column("number", "saving", "s", always=True),
     "restored": Column("truth", "trained by an earlier attempt, from whose checkpoint this one went on", always=True),
+    "items": Column("integer", "items that it was trained on, as the training counted them", "count"),
     "metric": Column("key", "which metric of the epoch", always=True),
     "value": Column("number", "its value; missing: not finite", "the metric's"),
     "non_finite": Column("key", "what a value that is not finite was"),
@@ -239,7 +251,8 @@ def _finite(value: float | None) -> float | None:
 def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, Row]) -> Iterator[Row]:
     """Yield one row per trial; `charges`: what each used, by its id; null in a trial that has none."""
     keys = _keys(run, is_selected)
-    planned = run.run_spec().experiment.budget.epochs_per_trial
+    experiment = run.run_spec().experiment
+    planned, objective = experiment.budget.epochs_per_trial, experiment.objective
     for trial in run.trials:
         first, last = (trial.attempts[0], trial.attempts[-1]) if trial.attempts else (None, None)
         peaks = [attempt.peak_rss_bytes for attempt in trial.attempts if attempt.peak_rss_bytes is not None]
@@ -256,8 +269,23 @@ def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, Row]) ->
             ended_seconds=_seconds(last.ended_ns if last is not None else None),
             cpu_seconds=_seconds(_cpu_ns(trial)),
             peak_rss_bytes=max(peaks, default=None),
+            **_inside(trial, objective),
             **charges.get(trial.trial, dict.fromkeys(CHARGED)),
         )
+
+
+def _inside(trial: TrialRecord, objective: Objective) -> Row:
+    rate, phases, has_progressed = item_rate(trial), phase_shares([trial]), has_progress([trial], objective)
+    return {
+        "items_per_second": rate and rate.mean,
+        "items_per_second_sd": rate and rate.deviation,
+        "items_per_second_min": rate and min(rate.rates),
+        "items_per_second_max": rate and max(rate.rates),
+        "items_repetitions": rate and len(rate.items),
+        "items_dropped": rate and rate.dropped,
+        "phases": canonical_json(dict(phases)) if phases else None,
+        "no_progress": None if has_progressed is None else not has_progressed,
+    }
 
 
 def epoch_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
@@ -277,6 +305,7 @@ def epoch_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
                     "validate_seconds": _seconds(epoch.validate_ns),
                     "checkpoint_seconds": _seconds(epoch.checkpoint_ns),
                     "restored": epoch.restored,
+                    "items": epoch.items,
                 }
                 for name, value in epoch.metrics.items():
                     yield {**common, "metric": name, "value": value, "non_finite": (epoch.non_finite or {}).get(name)}

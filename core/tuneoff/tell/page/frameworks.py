@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tuneoff.base.format import MISSING, duration_range, two_digits
@@ -12,7 +12,7 @@ from tuneoff.experiment.metric_catalogue import Metric, metric
 from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.choice import Row, ScopeColumn, Setting, failures, ratio_text
 from tuneoff.judge.groups import Group
-from tuneoff.judge.metrics import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME
+from tuneoff.judge.metrics import ADDED, ENERGY_AND_COST, FOOTPRINT, INSIDE, QUALITY_AND_TIME
 from tuneoff.judge.stats.location import Interval
 from tuneoff.run.run_ends import STATUSES
 from tuneoff.tell.page.texts import MARKS, percent
@@ -44,7 +44,8 @@ class FrameworkTable:
 
 
 def framework_tables(groups: Sequence[Group], measured_by: Circumstances) -> Iterator[FrameworkTable]:
-    """Yield the tables: quality and time, energy and cost, what adds to a trial, what went wrong."""
+    """Yield the tables: quality and time, energy and cost, what adds to a trial, inside trials if they tell, what went wrong."""
+    inside = tuple(dict.fromkeys(name for group in groups for name in group.recorded(*INSIDE)))
     headings = {name: metric(name).heading for name in ENERGY_AND_COST}
     below = {
         "quality-time": notes(groups),
@@ -63,10 +64,11 @@ def framework_tables(groups: Sequence[Group], measured_by: Circumstances) -> Ite
         ("quality-time", "Quality and time", QUALITY_AND_TIME, ()),
         ("energy-cost", "Energy, CO2e, cost and waste", ENERGY_AND_COST, ()),
         ("added", "Where the time that is added to each trial comes from", ADDED, ()),
+        *([("inside", "Inside trials: items per second, and phases as shares of busy time", inside, ())] if inside else []),
         ("reliability", "Failures and footprint", FOOTPRINT, of_runs),
     )
     for name, caption, names, first in tables:
-        columns, heads = tuple(map(metric, names)), list(first)
+        columns, heads = tuple(replace(metric(column), name=column) for column in names), list(first)
         for column in columns:  # with the unit of its figures, which for a score is its metric's name
             estimates = (group.estimate(column.name) for group in groups if not group.twins)
             units = dict.fromkeys(estimate.unit for estimate in estimates if estimate.present)
