@@ -73,7 +73,7 @@ _EXCLUDED: dict[str, str] = {
     "noise: memory and CPU time of interpreters": (
         "memory.trial_tree_peak_rss memory.trial_tree_peak_pss "
         "memory.peak_rss memory.peak_pss memory.tree_peak_rss memory.driver_peak_rss suite.cpu_share suite.cpu_seconds "
-        "suite.sampler_cpu_share "
+        "memory.device_peak[N] suite.sampler_cpu_share "
         "storage.operations storage.bytes storage.client_cpu storage.server_cpu "
         "energy.cpu_seconds_without_test "
         "energy.cpu_seconds "  # in short runs they start more than they train

@@ -73,6 +73,10 @@ class NvmlMeter(PowerMeter):
         """
         return [(device.domain, pid, share) for device in self._devices for pid, share in device.shares()]
 
+    def gpu_memory(self) -> Sequence[tuple[str, int, int]]:
+        """Return (domain, process id, bytes) of each process that has memory of a GPU and of which NVML can tell it."""
+        return [(device.domain, pid, used) for device in self._devices for pid, used in device.memory()]
+
     def close(self) -> None:
         """Let go of NVML; may be called twice."""
         if not self._is_closed:
@@ -142,6 +146,13 @@ class _Device:
             return PowerSample(t=clock.monotonic_ns(), domain=self.domain, joules=joules)
         watts = self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1e3
         return PowerSample(t=clock.monotonic_ns(), domain=self.domain, watts=watts)
+
+    def memory(self) -> list[tuple[int, int]]:
+        try:
+            processes = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        except self._nvml.NVMLError:
+            return []
+        return [(int(process.pid), int(process.usedGpuMemory)) for process in processes if process.usedGpuMemory is not None]
 
     def shares(self) -> list[tuple[int, float]]:
         now = clock.monotonic_ns()

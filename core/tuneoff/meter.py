@@ -81,6 +81,14 @@ class PowerMeter:
         """
         return ()
 
+    def gpu_memory(self) -> Iterable[tuple[str, int, int]]:
+        """Return (domain, pid, bytes of the device's memory) of each process that has some, as `gpu_shares`.
+
+        Raises:
+            MeterError: it cannot be known.
+        """
+        return ()
+
     def collect(self, start_wall_ns: int, end_wall_ns: int) -> Iterable[PowerSample]:
         """Return the samples of a window; their `t` is wall-clock time in ns, the sampler turns it into monotonic time.
 

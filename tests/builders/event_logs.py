@@ -61,6 +61,7 @@ class Writer:
         imported: float | None = None,
         x: float = 0.5,
         process_cpu: float | None = None,
+        visible: int | None = None,
     ) -> None:
         self.add(
             schema.TrialStarted,
@@ -74,6 +75,7 @@ class Writer:
             threads=1,
             imported_ns=None if imported is None else ns(imported) + self.shift,
             process_cpu_ns=None if process_cpu is None else ns(process_cpu),
+            visible=None if visible is None else str(visible),
         )
 
     def epoch(

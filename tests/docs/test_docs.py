@@ -119,11 +119,11 @@ DEFAULTS = [
     (name, value if isinstance(value, str) else f"{value:g}")
     for part in (Timeouts(), Workers())
     for name, value in asdict(part).items()
-    if value is not None
+    if value not in (None, ())
 ]
 FACTS = [
     quoted("results.md", "statuses and states", (*get_args(model.RunStatus), *get_args(model.AttemptState))),
-    quoted("results.md", "limits in force", ("cpus", "processors", "cpu_quota", "threads", "memory", "trial_seconds")),
+    quoted("results.md", "limits in force", ("cpus", "processors", "cpu_quota", "devices", "threads", "memory", "trial_seconds")),
     quoted("results.md", "environment variables", in_sources(r'"(TUNEOFF_[A-Z_]+)"')),
     quoted("results.md", "entry-point groups", ("tuneoff.adapters", "tuneoff.workloads", "tuneoff.commands")),
     Facts("results.md", "format versions", (f"| `end.json`, `run.json` (`format_version`) | {model.FORMAT_VERSION} |",)),

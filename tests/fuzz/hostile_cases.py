@@ -43,6 +43,7 @@ OPTIONS = (
     *ALLOWED,
     *("kubeconfig", "context", "namespace", "image", "image_pull_secret", "service_account", "data_claim", "node_selector"),
     *("katib_namespace", "hosts", "host_command", "host_python", "address", "sbatch", "setup", "submit_host", "folder"),
+    "device_resource",
 )
 OF_WORKLOADS = ("command", "package", "arguments", "mark", "fill_folder", "kinds", "dataset", "device", "noise", "epoch_seconds")
 OF_METERS = ("cpuinfo", "root", "path", "url", "command", "cpu", "watts", "rapl", "model")

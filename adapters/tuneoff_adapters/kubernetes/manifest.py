@@ -97,6 +97,8 @@ def _container(plan: PodPlan, command: Sequence[str], has_input: bool) -> Manife
     memory = memory_bytes(plan.workers)
     if memory is not None:
         amounts["memory"] = str(memory)
+    if plan.device_resource is not None:
+        amounts[plan.device_resource] = "1"
     mounts: list[Manifest] = [
         {"name": "tuneoff", "mountPath": layout.CONFIG_DIR, "readOnly": True},
         {"name": "run", "mountPath": layout.RUN_DIR},

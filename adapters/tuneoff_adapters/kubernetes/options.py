@@ -40,12 +40,16 @@ class ClusterOptions:
     service_account: str | None = None  # of the trials' pods
     data_claim: str | None = None  # PersistentVolumeClaim with a prepared cache folder, mounted read-only at /data
     node_selector: Mapping[str, str] = field(default_factory=dict)  # of the trials' pods
+    device_resource: str | None = None  # of which each of these pods has one to itself, as nvidia.com/gpu
     api_seconds: float = 60.0  # how long an API server that does not answer is waited for
     pending_seconds: float = 300.0  # how long a pod may wait for a node, an image, ... before the run ends with its reason
 
 
 def epochs_refusal(spec: RunSpec) -> str | None:
-    """Return why pods cannot share the run's budget, or None: they see nothing of each other."""
+    """Return why pods cannot share the run's budget or have numbered devices, or None: they see nothing of each other."""
+    if spec.experiment.workers.devices:
+        way_out = "option device_resource: nvidia.com/gpu gives each pod of a real cluster one"
+        return f"the cluster chooses a pod's device; remove workers.devices ({way_out})"
     epochs = spec.experiment.budget.epochs_total
     if epochs is None:
         return None
@@ -101,6 +105,8 @@ def _checked(name: str, value: Any) -> Any:
         raise ExperimentError(f"option `{name}` must be a namespace's name (a-z, 0-9, `-`; at most 63), but got {value!r}")
     if name in _IN_NAMESPACE and (len(value) > 253 or not _NAME.fullmatch(value)):
         raise ExperimentError(f"option `{name}` must be the name of an object (a-z, 0-9, `-`, `.`), but got {value!r}")
+    if name == "device_resource" and not (_LABEL_KEY.fullmatch(value) and "/" in value):
+        raise ExperimentError(f"option `{name}` must be an extended resource's name, e.g. nvidia.com/gpu, but got {value!r}")
     if name == "image" and any(sign.isspace() for sign in value):
         raise ExperimentError(f"option `image` must be an image's name without blanks, but got {value!r}")
     return Path(value).expanduser() if name == "kubeconfig" else value

@@ -46,6 +46,7 @@ class PodPlan:
     image_pull_secret: str | None  # the name of a Secret in the namespace
     service_account: str | None
     node_selector: Mapping[str, str]
+    device_resource: str | None
     data_claim: str | None  # of a PersistentVolumeClaim in the namespace with a prepared cache folder
     environment: Mapping[str, str]  # of the pod's process
     checkpoint_bytes: int  # the largest checkpoint that a pod passes through its log
@@ -79,6 +80,7 @@ def pod_plan(context: RunContext, options: ClusterOptions, namespace_labels: Map
         "image_pull_secret": options.image_pull_secret,
         "service_account": options.service_account,
         "node_selector": dict(options.node_selector),
+        "device_resource": options.device_resource,
         "data_claim": options.data_claim,
         "environment": {
             CONFIG_DIR_VARIABLE: CONFIG_DIR,

@@ -80,7 +80,7 @@ class RayTuneAdapter(Adapter):
         from tuneoff_adapters.ray_tune.trainable import TrialTrainable
 
         spec = self.context.spec
-        experiment = spec.experiment
+        experiment, workers = spec.experiment, spec.experiment.workers
         if experiment.sampler.name != "default":  # Ray's own default is random search
             flag_unused_model(self.context)
         numpy.random.seed(spec.sampler_seed)  # the brackets of Ray's ASHA are drawn from the global generator
@@ -89,8 +89,11 @@ class RayTuneAdapter(Adapter):
         self._termination = DeferredTermination()
         configs = tune if hasattr(tune, "RunConfig") else train  # there before 2.41
         listed = experiment.sampler.name in LISTED  # the grid over the list's index is itself the budget
+        resources: dict[str, float] = {"cpu": 1}
+        if workers.devices:  # Ray's resources have four decimals: rounded up, fewer trials would fit
+            resources["gpu"] = 10_000 // workers.per_device / 10_000
         self._tuner = tune.Tuner(
-            tune.with_resources(TrialTrainable, {"cpu": 1}),
+            tune.with_resources(TrialTrainable, resources),
             param_space=param_space(translation, self._submissions.keys),
             tune_config=tune.TuneConfig(
                 metric=OBJECTIVE,

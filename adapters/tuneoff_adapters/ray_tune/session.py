@@ -82,7 +82,8 @@ def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
     write_record(context, record)  # before anything exists that must be removed
     record["environment"] = prepare_environment()
     os.environ[MARK] = context.execution_id
-    arguments = {"num_cpus": context.spec.experiment.workers.count, "num_gpus": 0, "include_dashboard": False}
+    workers = context.spec.experiment.workers
+    arguments = {"num_cpus": workers.count, "num_gpus": len(workers.devices), "include_dashboard": False}
     record["init"] = {**arguments, "address": "local"}
     write_record(context, record)
     ray = load()

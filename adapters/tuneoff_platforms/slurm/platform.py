@@ -58,6 +58,8 @@ class SlurmPlatform(RemotePlatform):
         slurm_options(spec)
         if spec.experiment.workers.cpu_limit != "none":
             return "jobs have their processors as SLURM is configured, tuneoff limits none; remove workers.cpu_limit"
+        if spec.experiment.workers.devices:
+            return "SLURM chooses a job's devices; remove workers.devices, and write sbatch: {gres: 'gpu:1'} for one per worker"
         return budget_refusal(spec)
 
     @classmethod

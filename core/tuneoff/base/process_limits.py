@@ -6,12 +6,13 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 NOT_JOINED, NOT_PINNED = "cgroup_not_joined", "processors_not_limited"  # flags
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # environment variable with the accelerators that a process sees
 PARENT = "TUNEOFF_PARENT"  # environment variable with the pid of who starts a process that is to die with it
 _PR_SET_PDEATHSIG = 1
 
@@ -26,6 +27,7 @@ class SlotLimits:
     processors: tuple[int, ...] = ()  # those of this slot alone; empty: any
     memory_cgroup: str | None = None  # a folder
     cpu_cgroup: str | None = None  # with a CPU quota; the same folder with cgroup v2
+    device: int | None = None  # the accelerator that its trials see alone; for good, so a process stays on slots of one
 
     def put_in_force(self) -> list[tuple[str, str]]:
         """Limit this process with all its threads; return (flag, text) for each limit that is not in force now."""
@@ -63,6 +65,12 @@ def as_parent() -> dict[str, str]:
 def thread_environment(threads: int) -> dict[str, str]:
     """Return the environment variables that limit the threads of numerical libraries."""
     return dict.fromkeys(THREAD_VARIABLES, str(threads))
+
+
+def seeing(devices: Iterable[int]) -> dict[str, str]:
+    """Return the environment variables by which these accelerators alone are seen, numbered as NVML does; of none: nothing."""
+    visible = ",".join(map(str, devices))
+    return {VISIBLE: visible, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if visible else {}
 
 
 def fresh_environment(threads: int, temporary: Path, **more: str) -> dict[str, str]:

@@ -290,7 +290,7 @@ def record() -> Iterator[Entry]:
         yield part.__name__, "", text
         comments = field_comments(part)  # type: ignore[arg-type]  # what narrows to `type[object]`
         for name, kind in inspect.get_annotations(part).items():
-            yield f"{part.__name__}.{name}", str(kind), comments.get(name, "")
+            yield f"{part.__name__}.{name}", str(kind).removesuffix(" | msgspec.UnsetType"), comments.get(name, "")
 
 
 def record_columns() -> Iterator[Entry]:

@@ -51,6 +51,7 @@ FURTHER = (  # what `report --json` has the figures of, beside the metrics of it
     *("time.metric_collection", "epochs.trained", "energy.job"),
     *("slots.utilization", "memory.driver_peak_rss", "stage.ask"),
 )
+DEVICE_PEAK = "memory.device_peak[N]"
 _NAMED = re.compile(rf"^(test|stage|phase)\..+|^(\w+\.step)\.(?:{'|'.join(STEPS)})$")
 
 
@@ -385,6 +386,7 @@ _ROWS = (
         ("trial_tree_peak_pss", "the same with shared pages divided, where each process of 50 MB or more was looked at"),
         ("tree_peak_rss", "highest sum over all processes of the run, shared pages counted in each", "peak memory"),
         ("driver_peak_rss", "highest of the process that drives the framework, as samples saw it"),
+        (DEVICE_PEAK.removeprefix("memory."), "highest of a slot's processes on its device (workers.devices), as samples saw it"),
     ),
     *family(
         "host.",

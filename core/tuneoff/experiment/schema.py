@@ -263,6 +263,15 @@ def _carbon(value: Any) -> Any:
     raise Refused(f"must be a mapping with `zone`, `g_per_kwh` or `series`, or none, but got {show(value)}{way_out}")
 
 
+def _workers(value: Any) -> Any:
+    """Let the number of workers follow from their devices, where it is left out."""
+    devices = value.get("devices") if isinstance(value, dict) else None
+    each = value.get("per_device", 1) if devices else None
+    if not (isinstance(devices, list) and type(each) is int and each > 0) or "count" in value:
+        return value
+    return {**value, "count": len(devices) * each}
+
+
 def _path(value: Any) -> Any:
     if isinstance(value, str) and value:
         return value
@@ -286,7 +295,7 @@ class ExperimentFile(FilePart, frozen=True, kw_only=True):
     ] = None
     stops: Annotated[list[StopPart], Meta(min_length=1)] | None = None
     budget: BudgetPart = BudgetPart()
-    workers: Workers = Workers()
+    workers: Annotated[Workers, Written(_workers)] = Workers()
     timeouts: Timeouts = Timeouts()
     failures: Failures = Failures()
     seeds: str | Annotated[list[Seed], Meta(min_length=1)] | SeedRangePart = field(default_factory=lambda: [0])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator
 
 from tuneoff import registry
-from tuneoff.base.capabilities import NO_LIMITER, Capabilities, Offer, Support, framework_status, offered
+from tuneoff.base.capabilities import LOCAL, NO_LIMITER, Capabilities, Offer, Support, framework_status, offered
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
+from tuneoff.base.process_limits import VISIBLE
 from tuneoff.base.tracebacks import text_of
 from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
 from tuneoff.experiment.environments import refusals
@@ -62,6 +64,7 @@ class SkipCheck:
         refused = _refuse(spec, adapter)
         if refused is not None:
             yield refused
+        yield from _device_reasons(spec)
 
 
 def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool = True) -> Iterator[str]:
@@ -82,6 +85,15 @@ def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool 
     if (limiter and limit == "affinity") or (limiter == NO_LIMITER and limit != "none"):
         what = "no limit" if limiter == NO_LIMITER else f"a quota by the {limiter}"
         yield f"`workers.cpu_limit` is {limit}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
+
+
+def _device_reasons(spec: RunSpec) -> Iterator[str]:
+    devices, visible = spec.experiment.workers.devices, os.environ.get(VISIBLE)
+    if devices and spec.platform != LOCAL:
+        rule = f"`workers.devices` numbers those of this machine, but platform {spec.platform!r} has trials elsewhere"
+        yield f"{rule}, with the devices that it gives them; use platform {LOCAL}, or remove workers.devices"
+    elif visible is not None and (hidden := [str(device) for device in devices if str(device) not in visible.split(",")]):
+        yield f"`workers.devices` has {', '.join(hidden)}, but {VISIBLE} is {visible!r}; name some of these, or unset it"
 
 
 def _offer(spec: RunSpec, capabilities: Capabilities, kind: str, *, has_plain: bool) -> Iterator[str]:

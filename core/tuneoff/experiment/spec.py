@@ -25,6 +25,7 @@ Name = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]  # thirty years
 CpuLimit = Literal["none", "quota", "affinity"]
+Device = Annotated[int, Meta(ge=0, le=100_000)]
 
 Requirement = Annotated[
     str,
@@ -105,7 +106,8 @@ class Workers:
     """Slots of a run: how many, vCPU of each (decimals allowed), memory of each in MB (10^6 bytes; None: no limit).
 
     `cpu_limit` says what holds a slot to its `cpus`: nothing but the number of a trial's threads, a quota of CPU time, or
-    processors of its own.
+    processors of its own. `devices`: the accelerators, by the numbers that NVML and the system give them, `per_device` slots on
+    each in their order: so many slots there are; none: trials see what the command sees.
     """
 
     count: Count = 1
@@ -114,8 +116,17 @@ class Workers:
     cpu_limit: Annotated[CpuLimit, Meta(description="Of each slot: a quota of CPU time, processors of its own, or none.")] = (
         "none"
     )
+    devices: tuple[Device, ...] = ()
+    per_device: Annotated[Count, Meta(description="Slots that share each of the devices.")] = 1
 
     def __post_init__(self) -> None:
+        if len(set(self.devices)) != len(self.devices):
+            raise ExperimentError(f"devices must differ, but got {list(self.devices)}; per_device gives one several slots")
+        if self.per_device > 1 and not self.devices:
+            raise ExperimentError(f"per_device: {self.per_device} needs `devices`, but there are none; name them, or remove it")
+        if self.devices and self.count != (slots := len(self.devices) * self.per_device):
+            rule = f"{len(self.devices)} devices with per_device {self.per_device} are {slots} workers, but count is {self.count}"
+            raise ExperimentError(f"{rule}; leave it out, or change devices or per_device")
         if self.cpu_limit == "affinity" and self.cpus != int(self.cpus):
             raise ExperimentError(f"cpu_limit: affinity needs whole processors, but cpus is {self.cpus:g}; use cpu_limit: quota")
 
@@ -123,6 +134,15 @@ class Workers:
     def threads(self) -> int:
         """Compute threads of a trial."""
         return max(1, int(self.cpus))
+
+    def device_of(self, slot: int) -> int | None:
+        """Return the device of a slot; None: it has none of its own, or there is no such slot."""
+        index = slot // self.per_device
+        return self.devices[index] if index < len(self.devices) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values: without devices, as all runs were, it has no keys for them."""
+        return field_values(self, without=() if self.devices else ("devices", "per_device"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,11 @@ class TrialContext:
         """The memory control group of each slot; empty: the watchdog alone limits memory."""
         return tuple(limits.memory_cgroup for limits in self.limits if limits.memory_cgroup is not None)
 
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The accelerator of each slot; empty: none has one of its own."""
+        return tuple(limits.device for limits in self.limits if limits.device is not None)
+
     def write(self) -> Path:
         """Write the file that `read` reads in one step and return its path."""
         temporary = self.path.with_suffix(".tmp")

@@ -6,7 +6,7 @@ Rented are prices per hour of the slots and of what the framework needs besides,
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_text
 from tuneoff.experiment.spec import Workers
@@ -39,7 +39,7 @@ class Rent:
     """Prices of a run's resources. None: the framework needs no such resource."""
 
     slot: HourlyPrice  # one slot, without accelerator
-    accelerator: HourlyPrice | None  # one, of each slot in `accelerated`
+    accelerator: HourlyPrice | None  # one, or the share of one, of each slot in `accelerated`
     accelerated: frozenset[int]
     head_node: HourlyPrice | None
     database: HourlyPrice | None
@@ -55,6 +55,7 @@ class Rent:
 
 def rent(run: RunRecord, accounting: Accounting, prices: Prices) -> Rent:
     """Return what a run's resources cost by the hour."""
+    workers = run.run_spec().experiment.workers
     devices = {
         attempt.slot: attempt.device
         for trial in run.trials
@@ -65,11 +66,13 @@ def rent(run: RunRecord, accounting: Accounting, prices: Prices) -> Rent:
     if devices:
         device = next(iter(devices.values()))
         accelerator = _price(prices, "usd_per_accelerator_hour", f"trials trained on {device}")
+        if accelerator.usd is not None:
+            accelerator = replace(accelerator, usd=accelerator.usd / workers.per_device)
     framework = run.versions.get("framework")
     name = run.run_spec().adapter if framework in (None, "", "none") else str(framework)
     head_node, database = _services(accounting, prices, name)
     return Rent(
-        slot=_slot(run.run_spec().experiment.workers, prices),
+        slot=_slot(workers, prices),
         accelerator=accelerator,
         accelerated=frozenset(devices),
         head_node=head_node,

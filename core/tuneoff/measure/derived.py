@@ -24,7 +24,7 @@ from tuneoff.measure.overhead import overhead_metrics, stop_metrics, storage_met
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
 from tuneoff.measure.slots import slot_metrics
 from tuneoff.measure.spans import busy_ns, span_metrics
-from tuneoff.measure.use import DISTURBED, SHARE, disturbance, memory_metrics
+from tuneoff.measure.use import DISTURBED, SHARE, device_memory, disturbance, memory_metrics
 from tuneoff.measure.waste import (
     LOWER_BOUND_FLAG,
     lower_bound,
@@ -92,6 +92,7 @@ def with_metrics(
         cost_metrics,
         waste_cost_metrics,
         memory_metrics,
+        device_memory,
     ):
         values.update(measured(run, evidence, account))
     values[SHARE] = others

@@ -7,6 +7,7 @@ slots are pinned too: no sample tells on which of them others were, and what is 
 
 from __future__ import annotations
 
+import bisect
 from collections import defaultdict
 from collections.abc import Iterator, Set
 
@@ -42,6 +43,7 @@ LARGEST_SHARE = 10.0  # % of the time of the run's processors; more is flagged
 LEAST_STEP_NS = NANOSECONDS  # a shorter trial step is no window: the whole job is
 TICKS_SECONDS = 0.02  # per processor: kernels count the host's time in ticks of up to 10 ms, so as little is no sign of anybody
 NO_HOST_USE = "the use of the host was not sampled"
+NO_DEVICE_MEMORY = "no sample saw memory of the slot's device in its processes"
 ELSEWHERE = "trials ran on another host or in pods, which were not sampled"
 
 
@@ -96,6 +98,25 @@ def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
         "suite.cpu_seconds": metric_value_or(suite_seconds, "s", no_suite, source=SAMPLES, n_samples=len(suite_ns)),
         "suite.cpu_share": metric_value_or(suite_share, "%", no_share, source=SAMPLES, n_samples=len(suite_ns)),
     }
+
+
+def device_memory(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return for each slot with a device the most of its memory, in MB, that a sample saw the slot's processes have."""
+    samples, workers = evidence.samples, run.run_spec().experiment.workers
+    starts: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by pid: when its attempts began, and on which slots
+    for _, attempt in started_attempts(run):
+        key = process_key(attempt.process or "", samples.header.host) if samples is not None else None
+        if key is not None and attempt.slot is not None and attempt.started_ns is not None:
+            bisect.insort(starts[key[0]], (attempt.started_ns, attempt.slot))
+    peaks: dict[int, list[int]] = defaultdict(list)
+    for sample in samples.usage if samples is not None else ():
+        for domain, pid, used in sample.gpu_memory:
+            index = bisect.bisect_right(starts[pid], (sample.t, workers.count)) - 1
+            slot = starts[pid][index][1] if index >= 0 else workers.count
+            if domain == f"gpu-{workers.device_of(slot)}":
+                peaks[slot].append(used)
+    slots = range(workers.count) if workers.devices else ()
+    return {f"memory.device_peak[{slot}]": _peak(peaks[slot], NO_DEVICE_MEMORY) for slot in slots}
 
 
 def _peak(values: list[int], reason: str, looks: int | None = None) -> MetricValue:

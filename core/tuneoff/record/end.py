@@ -17,7 +17,7 @@ import tuneoff
 from tuneoff.base.files import read_json, read_regular, sha256_of
 from tuneoff.base.layout import ACCOUNTING, END, EVENTS, SAMPLES, SPEC, TEST_RESULT, VERSIONS
 from tuneoff.errors import ExperimentError, ResultsError
-from tuneoff.experiment.metric_catalogue import METRICS
+from tuneoff.experiment.metric_catalogue import DEVICE_PEAK, METRICS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.record.endings import Ruling
 from tuneoff.record.run_record import FORMAT_VERSION, FlagRecord
@@ -137,7 +137,8 @@ def read_spec(folder: Path) -> RunSpec:
 def key_of(end: bytes) -> str:
     """Return the key of all that follows from an execution: the digest of its `end.json`, this tuneoff's version and metrics."""
     since = b"flags" if b'\n "emulated": true' in end else b""  # a record that was stored before that was a flag lacks it
-    return hashlib.sha256(end + " ".join((tuneoff.__version__, *METRICS)).encode() + since).hexdigest()[:32]
+    names = (name for name in METRICS if name != DEVICE_PEAK)  # no record that was stored before that has slots with devices
+    return hashlib.sha256(end + " ".join((tuneoff.__version__, *names)).encode() + since).hexdigest()[:32]
 
 
 def seal(folder: Path) -> tuple[SealedFile, ...]:

@@ -87,6 +87,7 @@ class AttemptRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     process_cpu_ns: int | None = None  # CPU time that the process had used before the attempt
     cpus_allowed: int | None = None  # processors that the process was allowed to use
     peak_rss_bytes: int | None = None
+    visible: str | msgspec.UnsetType = msgspec.UNSET  # accelerators that its process saw, of a run whose slots have devices
     epochs: tuple[EpochRecord, ...] = ()
 
     def __post_init__(self) -> None:

@@ -150,6 +150,7 @@ def _attempt(
         cpu_ns=end.cpu_ns,
         process_cpu_ns=started.process_cpu_ns,
         cpus_allowed=started.cpus_allowed,
+        visible=started.visible if started.visible is not None else msgspec.UNSET,
         peak_rss_bytes=end.peak_rss_bytes,
         epochs=_epochs(execution, shift),
     )

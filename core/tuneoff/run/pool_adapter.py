@@ -48,6 +48,8 @@ class Local(Platform):
     def refuse(cls, spec: RunSpec) -> str | None:
         if (start := spec.options.get(START, FORKSERVER)) != FORKSERVER:
             return f"option `{START}` must be {FORKSERVER}, or left out (a worker is a fresh interpreter then), but got {start!r}"
+        if START in spec.options and spec.experiment.workers.devices:
+            return f"option `{START}`: the process that forks workers has no device of its own, but workers have; remove one"
         others = sorted(set(spec.options) - cls.options)
         return f"adapter {spec.adapter!r} has no options, but got {', '.join(others)}; remove them" if others else None
 

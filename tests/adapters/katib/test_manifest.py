@@ -31,6 +31,7 @@ FULL = {
     "image_pull_secret": "registry",
     "service_account": "trials",
     "node_selector": {"pool": "trials"},
+    "device_resource": "nvidia.com/gpu",
 }
 
 
@@ -71,6 +72,15 @@ def test_the_sdk_knows_every_field_of_the_experiment(tmp_path: Path) -> None:
 
 
 POD = ("spec", "trialTemplate", "trialSpec", "spec", "template", "spec")
+
+
+def test_each_pod_has_a_device_to_itself_where_the_cluster_has_them(tmp_path: Path) -> None:
+    plan = full_plan(tmp_path)
+    for given, count in ((plan, "1"), (replace(plan, device_resource=None), None)):
+        resources = pod_of(experiment_manifest(given))["containers"][0]["resources"]
+        assert [resources[kind].get("nvidia.com/gpu") for kind in ("requests", "limits")] == [count, count]
+
+
 # --- admission ---
 
 

@@ -163,6 +163,7 @@ def test_every_option_arrives() -> None:
         "service_account": "trials",
         "data_claim": "mnist",
         "node_selector": {"node.kubernetes.io/instance-type": "c5.large", "pool": ""},
+        "device_resource": "nvidia.com/gpu",
         "api_seconds": 5,
         "pending_seconds": 7.5,
     }
@@ -215,6 +216,9 @@ def test_emulated_takes_only_the_times() -> None:
         ("node_selector", {"a b": "a"}),
         ("node_selector", {"pool": "a b"}),
         ("node_selector", {"pool": "a" * 64}),
+        ("device_resource", 1),
+        ("device_resource", "cpu"),
+        ("device_resource", "nvidia.com/"),
     ],
 )
 def test_wrong_value_is_named_in_one_line(name: str, value: Any) -> None:

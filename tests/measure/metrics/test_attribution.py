@@ -23,6 +23,7 @@ from builders.energy_runs import (
 )
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
+from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.account import energy_account
 from tuneoff.measure.attribution.method import priced
 from tuneoff.measure.attribution.slots import EnergyPiece, TimePiece, joules, seconds, slot_uses
@@ -290,6 +291,22 @@ def test_a_trials_energy_is_unknown_where_its_share_of_the_device_is(users: dict
     values = figures(samples_of(simulation, users, idle=idle), simulation)
     for name in ("energy.trial", "energy.job", "energy.idle", "energy.idle_share"):
         assert (values[name].value, values[name].reason_if_null) == (None, reason), name
+
+
+@pytest.mark.parametrize(("devices", "share"), [((0,), 1.0), ((1,), 0.0)])
+def test_a_slots_own_device_is_its_trials_where_nobody_knows_the_processes(devices: tuple[int, ...], share: float) -> None:
+    simulation = on_gpu()
+    experiment = replace(simulation.spec.experiment, workers=Workers(devices=devices))
+    simulation.spec = replace(simulation.spec, experiment=experiment)
+    samples = samples_of(simulation, {4242: 0.5}, meter="counter")
+    account = account_of(samples, simulation)
+    assert joules(account.attempts["t00", 0]) == pytest.approx(OF_CPU + share * 10 * BUSY)
+    assert account.kind == "estimated"
+    assert "accelerators evenly over their busy slots" in account.source
+    memory = (("gpu-0", PID, 2_000_000_000), ("gpu-0", 4242, 9_000_000_000))
+    usage = tuple(msgspec.structs.replace(sample, gpu_memory=memory) for sample in samples.usage)
+    peak = figures(replace(samples, usage=usage), simulation)["memory.device_peak[0]"]
+    assert peak.value == (2000 if share else None)
 
 
 def test_a_device_that_no_trial_uses_and_that_cannot_be_split_is_left_out() -> None:

@@ -51,7 +51,10 @@ def differences(computed: Iterable[str], listed: Iterable[str]) -> set[str]:
 
 
 def computed_names() -> set[str]:
-    return {name for log, spec in (example_a(), example_b()) for name in with_metrics(derive(log.pairs(), spec)).metrics}
+    (log_a, spec_a), (log_b, spec) = example_a(), example_b()
+    workers = replace(spec.experiment.workers, devices=tuple(range(spec.experiment.workers.count)))
+    spec_b = replace(spec, experiment=replace(spec.experiment, workers=workers))  # with metrics of devices too
+    return {name for log, spec in ((log_a, spec_a), (log_b, spec_b)) for name in with_metrics(derive(log.pairs(), spec)).metrics}
 
 
 def test_the_listed_names_are_the_computed_ones() -> None:

@@ -51,6 +51,7 @@ class Gpu:
     milliwatts: int | None = 100_000
     is_lost: bool = False
     use: list[Use] = field(default_factory=list)
+    memory: dict[int, int | None] = field(default_factory=dict)  # bytes by pid; None: it cannot tell
 
 
 @dataclass
@@ -103,6 +104,9 @@ def install(monkeypatch: pytest.MonkeyPatch, gpus: list[Gpu], start_error: Excep
         "nvmlDeviceGetTotalEnergyConsumption": told("millijoules"),
         "nvmlDeviceGetPowerUsage": told("milliwatts"),
         "nvmlDeviceGetProcessUtilization": used,
+        "nvmlDeviceGetComputeRunningProcesses": lambda gpu: [
+            types.SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in gpu.memory.items()
+        ],
     }
     module = types.ModuleType("pynvml")
     for name, value in {**errors, **functions}.items():

@@ -59,6 +59,11 @@ def test_shares_are_the_mean_of_what_is_new_and_hold_until_there_is_more(monkeyp
     assert meter.gpu_shares() == []
 
 
+def test_memory_is_that_of_the_processes_of_which_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, [Gpu(), Gpu(memory={7: 1_000, 8: None})])
+    assert NvmlMeter({}).gpu_memory() == [("gpu-1", 7, 1_000)]
+
+
 def test_each_way_to_have_no_gpu_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(MeterError, match=r"nvidia-ml-py .* is not installed; run: pip install nvidia-ml-py"):

@@ -24,6 +24,8 @@ from tuneoff.experiment.plan import Plan, make_plan
 from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import Workers, run_spec_from_json, run_spec_to_json
 from tuneoff_adapters.katib.adapter import KatibAdapter
+from tuneoff_adapters.serial import SerialAdapter
+from tuneoff_platforms.slurm.platform import SlurmPlatform
 
 MakePlan = Callable[[dict[str, Any]], Plan]
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain", "rich"], "budget": {"trials": 5}, "warm_up": False}
@@ -44,11 +46,54 @@ def _reasons(plan: Plan) -> dict[str, str | None]:
     [
         ({"cpu_limit": "pinned"}, "workers.cpu_limit: must be one of 'none', 'quota' or 'affinity', but got 'pinned'"),
         ({"cpu_limit": "affinity", "cpus": 1.5}, "affinity needs whole processors, but cpus is 1.5; use cpu_limit: quota"),
+        ({"devices": [0, 1], "count": 3}, "2 devices with per_device 1 are 2 workers, but count is 3; leave it out"),
+        ({"devices": [1, 1]}, "workers: devices must differ, but got .1, 1.; per_device gives one several slots"),
+        ({"devices": [-1]}, "workers.devices.0: must be at least 0, but got -1"),
+        ({"devices": ["GPU-1"]}, "workers.devices.0: must be an integer, but got 'GPU-1'"),
+        ({"devices": 2}, "workers.devices: must be a list, but got 2"),
+        ({"devices": [0], "per_device": "x"}, "workers.per_device: must be an integer, but got 'x'"),
+        ({"devices": [0], "per_device": 0}, "workers.per_device: must be at least 1, but got 0"),
+        ({"per_device": 2}, "per_device: 2 needs `devices`, but there are none; name them, or remove it"),
     ],
 )
-def test_a_limit_of_processors_that_is_none_is_refused(plan: MakePlan, workers: dict[str, Any], problem: str) -> None:
+def test_what_workers_cannot_have_is_refused(plan: MakePlan, workers: dict[str, Any], problem: str) -> None:
     with pytest.raises(ExperimentError, match=problem):
         plan({**LEAST, "workers": workers})
+
+
+def test_the_number_of_workers_follows_from_their_devices(plan: MakePlan) -> None:
+    planned = plan({**LEAST, "workers": {"devices": [3, 1]}, "matrix": {"workers.per_device": [1, 2]}})
+    workers = [run.spec.experiment.workers for run in planned.counted if run.spec.adapter == "plain"]
+    assert [each.count for each in workers] == [2, 4]
+    assert [workers[1].device_of(slot) for slot in range(5)] == [3, 3, 1, 1, None]
+    spec = next(run.spec for run in planned.counted)
+    assert run_spec_from_json(json.loads(json.dumps(run_spec_to_json(spec)))) == spec
+    assert "devices" not in run_spec_to_json(make_spec())["experiment"]["workers"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "visible", "reason"),
+    [
+        ("local", None, None),
+        ("local", "1,0", None),
+        ("local", "0", "`workers.devices` has 1, but CUDA_VISIBLE_DEVICES is '0'; name some of these, or unset it"),
+        ("ssh", None, "platform 'ssh' has trials elsewhere"),
+        ("slurm", None, "remove workers.devices, and write sbatch: {gres: 'gpu:1'}"),
+        ("kubernetes", None, "remove workers.devices (option device_resource: nvidia.com/gpu"),
+    ],
+)
+def test_devices_are_those_that_this_machine_has_for_the_command(
+    platform: str, visible: str | None, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(SlurmPlatform, "missing", lambda: None)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    spec = replace(make_spec(workers=Workers(count=2, devices=(0, 1))), adapter="serial", platform=platform)
+    options: dict[str, dict[str, Any]] = {"ssh": {"hosts": ["localhost"]}, "kubernetes": {"image": "x"}}
+    spec = replace(spec, options=options.get(platform, {}))
+    found = SkipCheck().reason(spec, SerialAdapter)
+    assert found is None if reason is None else reason in str(found)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,23 @@ def test_a_reservation_waits_for_nothing_and_is_what_is_taken_next(tmp_path: Pat
     assert third.take(preferred=1)[0] == 0
     third.free(0)
     assert third.take()[0] == 0, "a reservation is used up by the first take"
+
+
+def test_a_process_takes_slots_of_the_device_that_it_sees_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = (5, 5, 3)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")  # by who started it
+    bound = Slots(tmp_path, 3, devices)
+    bound.reserve(preferred=0)
+    assert bound.take(preferred=0)[0] == 2
+    with pytest.raises(TimeoutError):
+        Slots(tmp_path, 3, devices).take(timeout_seconds=0.01)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")  # by nobody: its first slot decides
+    free = Slots(tmp_path, 3, devices)
+    free.reserve(preferred=1)
+    assert (os.environ["CUDA_VISIBLE_DEVICES"], os.environ["CUDA_DEVICE_ORDER"]) == ("5", "PCI_BUS_ID")
+    assert free.take(preferred=1)[0] == 1
+    bound.free(2)
+    assert free.take(preferred=2)[0] == 0  # never that of another device, though that is free
 
 
 def _hold(folder: str, ready, leave) -> None:  # type: ignore[no-untyped-def]

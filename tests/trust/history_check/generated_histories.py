@@ -54,6 +54,9 @@ class Simulation:
         self.style = rng.choice(("pool", "process", "pod", "pod-worker"))
         self.rates = {name: rng.choice((0.0, 0.0, 0.05, 0.3)) for name in ("prune", "fail", "die", "unstarted", "kill", "stop")}
         self.restores = random.Random(f"restores {seed}").random() < 0.5
+        each = random.Random(f"devices {seed}").choice((0, 0, 1, 2))  # slots of a device; 0: there are none
+        each = each if each and self.style != "pod" and self.workers % each == 0 else 0
+        devices = tuple(range(self.workers // each, 0, -1)) if each else ()
         self.ends_early = random.Random(f"ends early {seed}").random() < 0.3
         self.asks_more = rng.choice((0, 0, 1, 3))
         is_fixed = rng.random() < 0.4
@@ -63,7 +66,7 @@ class Simulation:
         self.spec = make_spec(
             sampler="fixed" if is_fixed else "random",
             budget=Budget(trials=self.trials, epochs_per_trial=self.epochs, wall_clock_seconds=self.seconds),
-            workers=Workers(count=self.workers),
+            workers=Workers(count=self.workers, devices=devices, per_device=each or 1),
             failures=Failures(retries=self.retries),
             configurations=tuple({"x": x} for x in points) if is_fixed else (),
         )
@@ -223,7 +226,10 @@ class Execution:
                 )
                 writers[writer] = log.process(role, started, pid=1000 + writer, **place)
             if kind is schema.TrialStarted:
-                writers[writer].start(fields["trial"], at, fields["slot"], fields.get("attempt", 1), x=fields["x"])
+                visible = self.run.spec.experiment.workers.device_of(fields["slot"])
+                writers[writer].start(
+                    fields["trial"], at, fields["slot"], fields.get("attempt", 1), x=fields["x"], visible=visible
+                )
             else:
                 writers[writer].add(kind, at, **fields)
         return log.pairs(self._order(len(log.writers)))

@@ -219,6 +219,28 @@ def two_trials_are_on_one_slot_at_once(planting: Planting) -> None:
     planting.pairs[found[0]] = writer, change(other, slot=start.slot)
 
 
+@plants("other-device")
+def a_trial_sees_the_device_of_another_slot(planting: Planting) -> None:
+    index, process, start = planting.one(schema.TrialStarted)
+    if not planting.run.spec.experiment.workers.devices:
+        raise LookupError
+    planting.pairs[index] = process, change(start, visible="99")
+
+
+@plants("shared-device")
+def two_trials_are_on_one_device_at_once(planting: Planting) -> None:
+    if planting.run.spec.experiment.workers.per_device > 1:
+        raise LookupError
+    _, process, start = planting.completed()
+    end = planting.pairs[planting.own(start, process)[-1]][1]
+    others: list[tuple[int, Any]] = [(i, planting.pairs[i][1]) for i in planting.of(schema.TrialStarted)]
+    found = [i for i, other in others if start.t + 1000 < other.t < end.t - 1000 and other.visible not in (None, start.visible)]
+    if not found:
+        raise LookupError
+    writer, other = planting.pairs[found[0]]
+    planting.pairs[found[0]] = writer, change(other, visible=start.visible)
+
+
 @plants("epochs")
 def an_epoch_is_trained_twice(planting: Planting) -> None:
     index, process, epoch = planting.one(schema.Epoch)

@@ -25,6 +25,7 @@ __all__ = ["EnergyAccount", "EnergyPiece", "energy_account", "job_pieces", "joul
 NO_SAMPLES = "no power was sampled in this run"
 NO_HOST_METER = "only accelerators or single slots are metered here, not the host"
 NOT_COVERED = "no power sample lies in the run"
+EVENLY = "accelerators evenly over their busy slots (an estimate: which processes used them is not known)"
 JOB_PARTS = ("overhead", "idle", "outside", "services")  # and the trials: what the job used
 LEAST_COVERAGE = 0.95  # of the run by samples: below, what was measured becomes an estimate
 
@@ -120,7 +121,7 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
         how = [header.source, "attributed by CPU time and reserved cores"]
     if gpus:
         attributed = with_gpus(attributed, run, samples, uses, {name: metered[name] for name in gpus})
-        how.append("accelerators by device time")
+        how.append("accelerators by device time" if not attributed.is_assumed else EVENLY)
     is_unfit = bool(header.idle_problem) and (bool(gpus) or model is None)
     if is_unfit:  # what is split by such a baseline is wrong by nobody knows how much
         how.append(f"an estimate: {header.idle_problem}")
@@ -129,6 +130,7 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
     is_covered = coverage >= LEAST_COVERAGE
     if not is_covered:
         how.append(f"samples cover {coverage:.0%} of the run")
+    is_unfit |= attributed.is_assumed
     is_measured = is_covered and model is None and header.kind == "measured"
     return _account(
         run,

@@ -7,6 +7,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping
 
+from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.method import Uses, grid_of, on_grid, priced, split
 from tuneoff.measure.attribution.slots import Attributed, EnergyPiece, merged
 from tuneoff.measure.attribution.tree import PARTS
@@ -27,7 +28,8 @@ def with_gpus(
     """Return the same account with the energy of the host's accelerators in it.
 
     The dynamic energy of an interval is shared by what its processes used of the device: by attempts that were busy in it,
-    else by overhead. Processes that are not of the run are `others`, and so is a device on which no slot trains.
+    else by overhead. Processes that are not of the run are `others`, and so is a device on which no slot trains. Where nobody
+    knows the processes, but slots have devices, those that train on a device's slots share it evenly.
     """
     grid = grid_of(uses)
     training: Busy = defaultdict(list)
@@ -45,6 +47,10 @@ def with_gpus(
     attempts: dict[AttemptKey, list[EnergyPiece]] = defaultdict(list)
     parts: dict[str, list[EnergyPiece]] = defaultdict(list)
     is_known = not trained or any(owner in training for spans in users.values() for span in spans for owner, _ in span[2])
+    workers = run.run_spec().experiment.workers
+    is_assumed = not is_known and bool(workers.devices)
+    if is_assumed:
+        users, is_known = _by_slots(run, training, users, workers), True
     for domain, series in gpus.items():
         if domain not in samples.header.idle_watts and not trained:
             continue  # nobody of the run uses it, and it cannot be split: it is left out, of the node's energy too
@@ -78,7 +84,8 @@ def with_gpus(
         return Attributed(attempts=untrained, parts=_attributable(attributed.parts, reasons), node=node, reasons=reasons)
     all_parts = {name: sorted([*attributed.parts.get(name, ()), *parts.get(name, ())]) for name in {*attributed.parts, *parts}}
     together = merged(attributed.attempts, {key: pieces for key, pieces in attempts.items() if key in attributed.attempts})
-    return Attributed(attempts=together, parts=_attributable(all_parts, reasons), node=node, reasons=reasons)
+    kept = _attributable(all_parts, reasons)
+    return Attributed(attempts=together, parts=kept, node=node, reasons=reasons, is_assumed=is_assumed)
 
 
 def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
@@ -94,6 +101,34 @@ def _owner(uses: Uses, pid: int, t: int) -> str:
     owners = uses.tree.owners.get(pid, [])
     index = bisect.bisect_right(owners, t, key=lambda item: item[0])
     return owners[index - 1][1] if index else "others"
+
+
+def _by_slots(run: RunRecord, training: Busy, users: Mapping[str, list[Span]], workers: Workers) -> dict[str, list[Span]]:
+    """Return, in place of the users of each device, the processes that trained on its slots then, with equal shares."""
+    processes: dict[str, set[str]] = defaultdict(set)
+    trained = trained_on_gpu(run)
+    for key, attempt in started_attempts(run):
+        if key in trained and attempt.slot is not None:
+            processes[f"gpu-{workers.device_of(attempt.slot)}"].add(attempt.process or "")
+    return {
+        domain: [
+            (start, end, [(process, 1.0) for process in sorted(processes[domain]) if _within(training[process], start, end)])
+            for start, end, _ in spans
+        ]
+        for domain, spans in users.items()
+    }
+
+
+def _within(spans: list[tuple[int, int, AttemptKey]], start: int, end: int) -> list[tuple[int, int, AttemptKey]]:
+    """Return what of a process's busy time lies in an interval."""
+    inside = []
+    first = bisect.bisect_right(spans, start, key=lambda span: span[0]) - 1
+    for begin, finish, key in spans[max(0, first) :]:
+        if begin >= end:
+            break
+        if finish > start:
+            inside.append((max(begin, start), min(finish, end), key))
+    return inside
 
 
 def _share_dynamic(
@@ -113,13 +148,7 @@ def _share_dynamic(
             if owner in PARTS:
                 parts[owner].append(EnergyPiece(start, end, used_share))
                 continue
-            spans: list[tuple[int, int, AttemptKey]] = []  # what of the process's busy time lies in the interval
-            first = bisect.bisect_right(training[owner], start, key=lambda span: span[0]) - 1
-            for begin, finish, key in training[owner][max(0, first) :]:
-                if begin >= end:
-                    break
-                if finish > start:
-                    spans.append((max(begin, start), min(finish, end), key))
+            spans = _within(training[owner], start, end)
             length = sum(finish - begin for begin, finish, _ in spans)
             if not length:
                 parts["overhead"].append(EnergyPiece(start, end, used_share))

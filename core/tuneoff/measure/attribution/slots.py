@@ -42,6 +42,7 @@ class Attributed:
     parts: dict[str, list[EnergyPiece]]
     node: list[EnergyPiece] | None = None
     reasons: dict[str, str] = field(default_factory=dict)
+    is_assumed: bool = False  # that the slots of an accelerator, and nobody else, use it, evenly
 
 
 NOTHING = Attributed(attempts={}, parts={})

@@ -51,6 +51,7 @@ class MeterReader:
         self.cpu_ns = 0  # of the thread so far
         self.has_answered = False  # a reading came to its end, with samples or without
         self.shares: Shares = ()  # of GPUs, at the last reading
+        self.memory: tuple[tuple[str, int, int], ...] = ()  # likewise
 
     def start(self) -> None:
         self._thread.start()
@@ -88,7 +89,7 @@ class MeterReader:
             samples = self._meter.read()
             if samples:
                 self._take(checked(samples))
-            self.shares = tuple(self._meter.gpu_shares())
+            self.shares, self.memory = tuple(self._meter.gpu_shares()), tuple(self._meter.gpu_memory())
         except MeterError as error:
             self._note(str(error))
             wait = AFTER_A_PROBLEM_SECONDS

@@ -186,4 +186,5 @@ class Sampler:
             gone=seen.gone,
             rss_bytes=seen.rss_bytes,
             gpu=self._reader.shares if self._reader is not None else (),
+            gpu_memory=self._reader.memory if self._reader is not None else (),
         )

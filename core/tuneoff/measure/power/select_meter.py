@@ -188,6 +188,10 @@ class JointMeter(PowerMeter):
         """Return what the parts know of processes on GPUs: see `NvmlMeter.gpu_shares`."""
         return [share for part in self.parts.values() for share in part.gpu_shares()]
 
+    def gpu_memory(self) -> Sequence[tuple[str, int, int]]:
+        """Return what the parts know of processes' memory on GPUs."""
+        return [used for part in self.parts.values() for used in part.gpu_memory()]
+
     def close(self) -> None:
         """Close every part; may be called twice."""
         for part in self.parts.values():

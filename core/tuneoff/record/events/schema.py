@@ -99,6 +99,7 @@ class TrialStarted(Event, frozen=True, gc=False, tag="trial_started"):
     imported_ns: int | None = None  # when the process had its imports; the first trial of a process only
     process_cpu_ns: int | None = None  # CPU time of the process, waited-for children included, when the attempt began
     cpus_allowed: int | None = None  # processors that the process may run on
+    visible: str | None = None  # CUDA_VISIBLE_DEVICES of the process, of a run whose slots have devices
 
 
 class TrialLoaded(Event, frozen=True, gc=False, tag="trial_loaded"):

@@ -132,6 +132,7 @@ class UsageSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defa
     gone: tuple[tuple[int, int], ...] = ()  # (pid, started_ns) that were there before and are not now
     rss_bytes: int = 0  # sum over the tree (the supervising process left out), shared pages counted once per process
     gpu: tuple[tuple[str, int, float], ...] = ()  # (domain, pid, share of the device's time since the sample before, 0 to 1)
+    gpu_memory: tuple[tuple[str, int, int], ...] = ()  # (domain, pid, bytes of the device's memory)
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note"):

@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple
 
 from tuneoff.base.files import odd_entries, open_to_change, pinned, read_json, replacing
 from tuneoff.base.layout import EVENTS, FRAMEWORK, LOG, OUTSIDE, RUNS, SPEC
-from tuneoff.base.process_limits import SlotLimits, as_parent, fresh_environment
+from tuneoff.base.process_limits import SlotLimits, as_parent, fresh_environment, seeing
 from tuneoff.base.process_state import umask
 from tuneoff.base.processes import (
     COORDINATOR,
@@ -134,6 +134,7 @@ class Coordinator:
         self._execution_id = execution.execution_id
         command = [interpreter(execution.spec), "-m", COORDINATOR, str(execution.folder)]
         marks = {MARK: execution.execution_id, RESULTS_MARK: str(results.resolve()), **import_path(), **as_parent()}
+        marks |= seeing(execution.spec.experiment.workers.devices)
         environment = fresh_environment(execution.spec.experiment.workers.threads, temporary, PYTHONUNBUFFERED="1", **marks)
         environment.pop(_COMPILES_ANEW, None)
         self._not_adopted = set(children(os.getpid()))

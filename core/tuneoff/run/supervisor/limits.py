@@ -80,7 +80,7 @@ def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Pa
 
     `processors`: what `reserve_processors` gave. `in_force` has `memory` and `cpus` as texts: "affinity", "cgroup v1",
     "cgroup v2", "watchdog ...", "none (why)"; of a quota `cpu_quota`, in processors; of an affinity `processors`, a list for
-    each slot.
+    each slot; where slots have devices `devices`, one for each slot.
 
     Raises:
         UnsupportedError: the quota that the run asks for cannot be given.
@@ -102,6 +102,8 @@ def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Pa
         in_force |= {"cpus": groups["cpu"].text, "cpu_quota": workers.cpus}
     elif core_limits_cpu:
         in_force["cpus"] = NOT_ENFORCED
+    if workers.devices:
+        in_force["devices"] = [slot.device for slot in slots]
     flags = _too_few(workers, usable_processors(), own_quota(root)) if core_limits_cpu and is_all_here(execution.spec) else ()
     return WorkerLimits(slots=slots, in_force=in_force, flags=flags)
 
@@ -138,13 +140,14 @@ def _wanted(spec: RunSpec) -> dict[Controller, float]:
 def _slots(workers: Workers, processors: tuple[int, ...], groups: Mapping[Controller, Groups]) -> tuple[SlotLimits, ...]:
     each = int(workers.cpus)
     memory, cpu = (groups[name].folders if name in groups else () for name in ("memory", "cpu"))
-    if not (processors or memory or cpu):
+    if not (processors or memory or cpu or workers.devices):
         return ()
     return tuple(
         SlotLimits(
             processors=processors[slot * each : (slot + 1) * each],
             memory_cgroup=memory[slot] if memory else None,
             cpu_cgroup=cpu[slot] if cpu else None,
+            device=workers.device_of(slot),
         )
         for slot in range(workers.count)
     )

@@ -121,7 +121,10 @@ class WorkerPool(Pool):
         ours, theirs = connection.Pipe()
         with theirs:
             descriptor = theirs.fileno()
-            process = self._server.fork(descriptor) if self._server else start_interpreter(WORKER_FLAG, descriptor)
+            if self._server is not None:
+                process = self._server.fork(descriptor)
+            else:
+                process = start_interpreter(WORKER_FLAG, descriptor, devices=self._context.devices[index : index + 1])
         self._workers[index] = _Started(process, ours, os.pidfd_open(process.pid))
         self.send(index, (self._target, index, str(self._context.path), self._arguments, self._preload))
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from tuneoff.base import clock, phases
 from tuneoff.base.identity import configuration_digest, own_copy
+from tuneoff.base.process_limits import VISIBLE
 from tuneoff.base.processes import has_more_memory
 from tuneoff.base.tracebacks import described, log_traceback
 from tuneoff.errors import InfrastructureError
@@ -141,6 +142,8 @@ class _Attempt:
     def run(self, slot: int, waited_ns: int, framework_id: str | None) -> Steps:
         imported_ns, self.process.imported_ns = self.process.imported_ns, None
         optional: dict[str, Any] = {"waited_ns": waited_ns or None, "framework_id": framework_id, "imported_ns": imported_ns}
+        if self.context.devices:
+            optional["visible"] = os.environ.get(VISIBLE, "")
         self.events.write(
             "trial_started",
             **self.identity,

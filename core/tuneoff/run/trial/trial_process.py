@@ -12,11 +12,13 @@ import importlib
 import os
 import resource
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tuneoff.base import clock
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.layout import SLOTS
+from tuneoff.base.process_limits import VISIBLE, seeing
 from tuneoff.base.process_state import TrainingState
 from tuneoff.base.processes import children
 from tuneoff.experiment.trial_context import TrialContext
@@ -29,17 +31,38 @@ _CPUCLOCK_SCHED = 2  # of another process: clockid (~pid << 3) | 2, nanoseconds 
 
 
 class Slots:
-    """The `count` places of a run. A process holds a slot by an exclusive lock on its file; a killed one frees it."""
+    """The `count` places of a run. A process holds a slot by an exclusive lock on its file; a killed one frees it.
 
-    def __init__(self, run_dir: Path | str, count: int) -> None:
+    `devices`: the accelerator of each slot. A process sees one for good, by its environment: that of its starter, else, from
+    its first slot on, that slot's; it takes slots of that one alone.
+    """
+
+    def __init__(self, run_dir: Path | str, count: int, devices: Sequence[int] = ()) -> None:
         folder = Path(run_dir) / SLOTS
         folder.mkdir(parents=True, exist_ok=True)
         self._files = [os.open(folder / str(i), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for i in range(count)]
-        self._reserved: int | None = None
+        self._reserved: tuple[int, int] | None = None
+        self._devices = devices
+        seen = self._seeing(os.environ.get(VISIBLE))
+        self._decides = bool(devices) and not seen
+        self._usable = seen or range(count)
 
     def reserve(self, preferred: int = 0) -> None:
-        """Take a slot for the next `take` if one is free; never waits."""
-        self._reserved = self._try(preferred)
+        """Take a slot for the next `take` if one is free; waits only where it decides on the accelerator.
+
+        Raises:
+            TimeoutError: as `take`.
+        """
+        if not self._decides:
+            slot = self._try(preferred)
+            self._reserved = None if slot is None else (slot, 0)
+            return
+        self._reserved, self._decides = self.take(preferred=preferred), False
+        os.environ.update(seeing([self._devices[self._reserved[0]]]))
+        self._usable = self._seeing(os.environ[VISIBLE])
+
+    def _seeing(self, visible: str | None) -> Sequence[int]:
+        return [slot for slot, device in enumerate(self._devices) if str(device) == visible]
 
     def take(self, timeout_seconds: float = 60.0, preferred: int = 0) -> tuple[int, int]:
         """Return (slot, nanoseconds waited): the reserved slot, else the preferred one if it is free, else the lowest free one.
@@ -49,7 +72,7 @@ class Slots:
         """
         reserved, self._reserved = self._reserved, None
         if reserved is not None:
-            return reserved, 0
+            return reserved
         started = clock.monotonic_ns()
         was_free = True  # at the first look: whatever time that took on a busy machine, nobody was waited for
         while (slot := self._try(preferred)) is None:
@@ -60,7 +83,7 @@ class Slots:
         return slot, 0 if was_free else clock.monotonic_ns() - started
 
     def _try(self, preferred: int) -> int | None:
-        for slot in (preferred, *(i for i in range(len(self._files)) if i != preferred)):
+        for slot in sorted(self._usable, key=lambda slot: slot != preferred):
             try:
                 fcntl.flock(self._files[slot], fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -176,7 +199,7 @@ class TrialProcess:
     def __init__(self, context: TrialContext, role: str, slot: int = 0) -> None:
         self.context = context
         self.events = EventWriter(context.run_dir, context.execution_id, role, to_stdout=context.events_to_stdout)
-        self.slots = Slots(context.run_dir, context.slots)
+        self.slots = Slots(context.run_dir, context.slots, context.devices)
         self.slots.reserve(slot)
         self.budget = TrialBudget(context)
         self.preferred_slot = slot

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from tuneoff.base.process_limits import as_parent
+from tuneoff.base.process_limits import as_parent, seeing
 from tuneoff.base.processes import ended, is_own_end
 from tuneoff.errors import InfrastructureError, StepError
 
@@ -39,8 +39,8 @@ class WorkerProcess(Protocol):
         """Wait for its end and return its exit code, negative for a signal."""
 
 
-def start_interpreter(flag: str, descriptor: int, *words: str) -> subprocess.Popen[bytes]:
-    """Start a trial's program on a descriptor, which it inherits; it dies with this process.
+def start_interpreter(flag: str, descriptor: int, *words: str, devices: Iterable[int] = ()) -> subprocess.Popen[bytes]:
+    """Start a trial's program on a descriptor, which it inherits; it dies with this process, and sees these accelerators.
 
     Its `__main__` is one that the children which a training spawns do not import.
     """
@@ -48,7 +48,7 @@ def start_interpreter(flag: str, descriptor: int, *words: str) -> subprocess.Pop
         [sys.executable, "-m", "tuneoff.run.trial", flag, str(descriptor), *words],
         stdin=subprocess.DEVNULL,
         pass_fds=(descriptor,),
-        env={**os.environ, **as_parent()},
+        env={**os.environ, **as_parent(), **seeing(devices)},
     )
 
 

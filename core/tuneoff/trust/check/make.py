@@ -133,7 +133,7 @@ def make_evidence(
     unknown = sorted(names - {*planned, DRAWS, REFUSALS})
     if unknown:
         raise ExperimentError(f"checks read what is not made: {', '.join(unknown)}")
-    absences = {name: run.absence(subject.capabilities) for name, run in planned.items()}
+    absences = {name: run.absence(subject.capabilities, subject.platform) for name, run in planned.items()}
     missing = {name: absence for name, absence in absences.items() if absence is not None}
     runs = [run for name, run in planned.items() if name in names and name not in missing]
     with asked_to_end() as interrupt:
@@ -291,7 +291,8 @@ def check_adapter(
 
     `keep`: an empty folder for the runs, else they are removed. `offline`: no environment is made for them.
     """
-    planned = [run for run in planned_runs(subject.capabilities).values() if run.absence(subject.capabilities) is None]
+    runs = planned_runs(subject.capabilities).values()
+    planned = [run for run in runs if run.absence(subject.capabilities, subject.platform) is None]
     specs = [run_spec(subject, run) for run in planned]
     with ready(specs, tell, offline=offline):
         return _checked(subject, checks, keep, tell, built_for(specs[0]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
-from tuneoff.base.capabilities import Capabilities, Offer, Support, offered
+from tuneoff.base.capabilities import LOCAL, Capabilities, Offer, Support, offered
 from tuneoff.base.findings import Finding, not_applicable, out_of_reach
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.packages import missing_modules
@@ -62,6 +62,7 @@ CARELESS_ACTS: tuple[Act, ...] = ("sound", "sound", "raise-base", "sound", "text
 Outside = Literal["interrupt", "kill-coordinator"]  # what is done to a run from outside
 DRAWS, REFUSALS = "draws", "refusals"  # evidence that is not a run
 MANY = "random-many"  # in the place of draws, where an adapter cannot draw without running trials
+DEVICES = (5, 3)  # not the numbers that slots have
 REPETITIONS = 6  # of one seed; the second half under load
 SEED, OTHER_SEED = 0, 1
 MODES: tuple[Mode, ...] = ("max", "min")
@@ -180,8 +181,8 @@ class CheckRun:
     without_groups: bool = False  # as on a machine where no control group can be made
     is_alone: bool = False  # no other run beside it: its times matter
 
-    def absence(self, capabilities: Capabilities) -> Finding | None:
-        """Return why an adapter with these capabilities cannot make the run, or None.
+    def absence(self, capabilities: Capabilities, platform: str = LOCAL) -> Finding | None:
+        """Return why an adapter with these capabilities cannot make the run on a platform, or None.
 
         It is out of reach, and not without a matter, where the framework does what is checked, but offers nothing to show it by.
         """
@@ -193,6 +194,8 @@ class CheckRun:
             return not_applicable(reason) if spec.sampler.name == "default" else out_of_reach(reason)
         if self.name in FIRST and not capabilities.first_configurations:
             return not_applicable("first configurations are not offered")
+        if spec.workers.devices and platform != LOCAL:
+            return not_applicable(f"trials on platform {platform} are given no devices")
         if self.without_groups and capabilities.memory_limiter:
             return not_applicable(f"memory is limited by: {capabilities.memory_limiter}")
         return None
@@ -221,7 +224,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     target = f"{Probe.__module__}:{Probe.__qualname__}"
     with_state = replace(honest.workload, name=target, target=target)
     computing = _with_options(replace(honest, workload=with_state), compute_seconds=0.03)
-    limited_memory = Workers(count=2, memory_mb=MEMORY_MB)
+    on_devices, limited_memory = Workers(count=2, devices=DEVICES), Workers(count=2, memory_mb=MEMORY_MB)
     out_of_memory = listed([(0.9, "memory"), *sound(2)], workers=limited_memory)
     early = random_search(6, options={"ends_early": True}, timeouts=replace(LIMITS, trials_seconds=EARLY_ENDS_SECONDS))
     killed: list[tuple[float, Act]] = [(0.4, "sound"), (0.7, "kill-once"), (0.8, "kill"), (0.9, "raise"), (0.5, "sound")]
@@ -255,6 +258,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
         CheckRun("early-ends", early),
         CheckRun("careless", acting(careless())),
         CheckRun("retried", acting(retried)),
+        CheckRun("devices", _with_options(replace(acting(retried), workers=on_devices), epoch_seconds=0.1)),
         *(CheckRun(f"failed-{step}", few, plant=step) for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")),
         CheckRun("undeployed-twice", few, plant="twice"),
         *(CheckRun(name, _first(capabilities, mode)) for name, mode in zip(FIRST, MODES, strict=True)),

@@ -12,7 +12,7 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.format import counted
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.layout import POD
-from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.record.events import schema
 from tuneoff.record.events.schema import Event, Process
@@ -20,6 +20,7 @@ from tuneoff.trust.history_check.counterexample import Breach, Counterexample, c
 from tuneoff.trust.history_check.trial_histories import AttemptHistory, Moment, RunHistory, Training, Trial
 
 Listed = Sequence[Mapping[str, Any]] | None
+DEVICE_RULES = ("other-device", "shared-device")
 BEFORE = 4  # events of a process that are drawn before the one that is wrong
 
 
@@ -35,7 +36,7 @@ def check_history(events: Iterable[tuple[Process, Event]], spec: RunSpec, *, is_
         for breach in _of_trial(history, trial, spec, is_done):
             by_rule[breach.rule].append(breach)
     listed = listed_configurations(spec)
-    rest = (*_slots(history), *_out_of_order(history))
+    rest = (*_slots(history), *_devices(history, spec.experiment.workers), *_out_of_order(history))
     for breach in (*rest, *_budget(history, spec, listed, is_done), *_given(history, spec, listed, is_done)):
         by_rule[breach.rule].append(breach)
     return [counterexample(history, breaches[0], len(breaches)) for breaches in by_rule.values()]
@@ -191,6 +192,25 @@ def _slots(history: RunHistory) -> Iterator[Breach]:
             if names[0] != names[1] and _is_later(history, after.start, before.last):
                 text = f"trials {names[0]} and {names[1]} were on slot {slot} at once"
                 yield Breach("shared-slot", text, [before.start, before.last, after.start, after.last], [after.start])
+
+
+def _devices(history: RunHistory, workers: Workers) -> Iterator[Breach]:
+    """A trial sees its slot's device alone, and no more trials see one at once than `per_device`."""
+    by_device: dict[str | None, list[Training]] = defaultdict(list)
+    for training in (training for trial in history.trials.values() for training in trial.trainings) if workers.devices else ():
+        event = training.start.event
+        by_device[event.visible].append(training)
+        if event.visible != (due := str(workers.device_of(event.slot))):
+            text = f"trial {event.trial} saw the devices {event.visible!r}, but its slot {event.slot} has {due}"
+            yield Breach(DEVICE_RULES[0], text, [training.start, training.last], [training.start])
+    for device, trainings in by_device.items():
+        running: list[Training] = []
+        for training in sorted(trainings, key=lambda training: history.at(training.start)):
+            start = training.start
+            running = [*(other for other in running if _is_later(history, start, other.last)), training]
+            if len(running) > workers.per_device:
+                text = f"{len(running)} trials saw device {device} at once, but per_device is {workers.per_device}"
+                yield Breach(DEVICE_RULES[1], text, [moment for each in running for moment in (each.start, each.last)], [start])
 
 
 def _is_later(history: RunHistory, first: Moment, then: Moment) -> bool:

@@ -186,6 +186,7 @@ def count_values(record: RunRecord) -> int:
         + len(record.metrics) * 7  # value, unit, kind, source, n_samples, coverage, reason_if_null
         + len(record.trials) * len(fields(TrialRecord))
         + len(attempts) * len(AttemptRecord.__struct_fields__)
+        - sum(attempt.visible is UNSET for attempt in attempts)
         + epochs * len(EpochRecord.__struct_fields__)
     )
 

@@ -83,6 +83,7 @@ CONTROLS = (
     Control("proposing:SeedsByWorker", "seeds.trial-values", (ONE, TWO)),
     Control("working:OneWorkerMore", "workers.at-most", ("scripted",)),
     Control("working:OneWorkerLess", "workers.all-used", ("scripted", "interrupted")),
+    Control("working:SeesOneDevice", "workers.devices", ("devices",)),
     Control("working:TwoThreads", "threads.per-trial", ("honest-max",)),
     Control("working:TellsTwoThreads", "threads.per-trial", ("honest-max",)),
     Control("working:OwnTimeLimit", "limits.time", ("faulty",)),

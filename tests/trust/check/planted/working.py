@@ -42,6 +42,15 @@ class OneWorkerLess(Altered):
         return -1 if self.context.spec.experiment.workers.count > 1 else 0
 
 
+class SeesOneDevice(Altered):
+    """Gives all slots the device of the first one."""
+
+    def deploy(self) -> None:
+        context = self.context.trial_context
+        replace(context, limits=tuple(replace(limits, device=context.limits[0].device) for limits in context.limits)).write()
+        super().deploy()
+
+
 class TwoThreads(Altered):
     """Computes in a second thread while a trial runs."""
 

@@ -10,6 +10,7 @@ from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.trust.check.checks.failures import trials_by_act
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.planned_runs import SILENCE_SECONDS, TRIAL_SECONDS
+from tuneoff.trust.history_check.rules import DEVICE_RULES
 
 READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
 WORKING = ("coordinator-killed", "wall-clock", "interrupted", "scripted")  # their trials take a while
@@ -59,6 +60,17 @@ def _all_used(evidence: AdapterEvidence) -> Finding:
     return judged(
         f"{name}: at most {most} of {count} workers had a trial at once, though there was work" for most, count, name in usage
     )
+
+
+@run_check(
+    "workers.devices",
+    rule="a trial sees its slot's device alone, and no other trial sees that meanwhile",
+    reason="trials that share an accelerator by accident share its time and memory",
+    way_out="run each trial by run_trial, in a process that keeps CUDA_VISIBLE_DEVICES as it was given it",
+    reads=("devices",),
+)
+def _devices(run: FinishedRun) -> Iterator[str]:
+    yield from (breach.line for breach in run.breaches if breach.rule in DEVICE_RULES)
 
 
 @check(
