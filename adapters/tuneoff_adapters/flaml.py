@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Translation, TrialResult
+from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Option, Translation, TrialResult
+from tuneoff.workload import new_workload
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
+
+COST_MODEL = "cost_model"  # of `cfo`: the workload's, as `low_cost_partial_config` and `cat_hp_cost`
 
 SUGGESTIONS = 100  # known ones in a row, after which `flaml.tune.run` ends
 
@@ -21,18 +28,50 @@ class FlamlAdapter(AskTellAdapter):
         install="tuneoff[flaml]",
         samplers={
             "random": Offer(implementation="flaml.tune.searcher.blendsearch.RandomSearch"),
-            "cfo": Offer(implementation="flaml.tune.searcher.blendsearch.CFO", repeats=False),
+            "cfo": Offer(
+                implementation="flaml.tune.searcher.blendsearch.CFO",
+                repeats=False,
+                options={COST_MODEL: Option(type="flag")},
+            ),
             "default": Offer(same_as="cfo", note="where Optuna <= 3.6 is installed it is BlendSearch, which is not offered"),
         },
         notes=("where Ray is installed, it imports Ray Tune",),
     )
 
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        experiment = spec.experiment
+        if experiment.sampler.options.get(COST_MODEL):
+            workload = experiment.workload
+            first = experiment.search_space.from_units(dict.fromkeys(experiment.search_space.searched, 0.5))
+            if new_workload(workload.target, workload.options).cost(first, 1) is None:
+                return f"sampler 'cfo' with `{COST_MODEL}` needs a workload with `cost`, which {workload.name!r} lacks; remove it"
+        return super().refuse(spec)
+
     def open(self, space: Translation) -> None:
         from flaml import tune
 
         domains = {name: _domain(tune, kind) for name, kind in space.native.items()}
-        self._searcher = self.implementation(metric="loss", mode="min", space=domains, seed=self.seed)
+        costs = self._costs(space) if self.experiment.sampler.options.get(COST_MODEL) else {}
+        self._searcher = self.implementation(metric="loss", mode="min", space=domains, seed=self.seed, **costs)
         self._asked: dict[str, Mapping[str, Any]] = {}
+
+    def _costs(self, space: Translation) -> dict[str, dict[str, Any]]:
+        """Return the cheaper end of each dimension with an order, and the cost of each choice of others, amid the rest."""
+        workload = self.experiment.workload
+        model, epochs = new_workload(workload.target, workload.options), self.experiment.budget.epochs_per_trial
+        middle = {name: _middle(kind) for name, kind in space.native.items()}
+
+        def cost(name: str, value: float) -> float:
+            return model.cost(space.decode({**middle, name: value}), epochs) or 0.0
+
+        ends, choices = dict[str, float](), dict[str, list[float]]()
+        for name, kind in space.native.items():
+            if isinstance(kind, NativeIndex) and not kind.ordered:
+                choices[name] = [cost(name, index) for index in range(kind.size)]
+            elif len({cost(name, end) for end in kind.bounds}) == 2:
+                ends[name] = min(kind.bounds, key=lambda end, name=name: cost(name, end))
+        return {"low_cost_partial_config": ends, "cat_hp_cost": choices}
 
     def ask(self) -> tuple[str, Mapping[str, Any]]:
         name = f"trial_{len(self._asked)}"
@@ -48,6 +87,13 @@ class FlamlAdapter(AskTellAdapter):
     def enqueue(self, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         self._searcher._points_to_evaluate.append(dict(values))
         return self.ask()
+
+
+def _middle(kind: Native) -> float:
+    low, high = kind.bounds
+    if isinstance(kind, NativeIndex):
+        return high // 2
+    return math.sqrt(low * high) if kind.log else (low + high) / 2
 
 
 def _domain(tune: Any, kind: Native) -> Any:

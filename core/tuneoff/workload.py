@@ -197,6 +197,13 @@ class Workload(ABC):
     def close(self) -> None:  # noqa: B027
         """Release what `load` took: processes, files. Called once; not called where the process itself is killed."""
 
+    def cost(self, configuration: Configuration, epochs: int) -> float | None:
+        """Return what training a configuration through so many epochs costs, above 0, in a unit of its own; None: it cannot tell.
+
+        It is called without `load`, for samplers that take a cost.
+        """
+        return None
+
     def quality_margin(self) -> float | None:
         """Return the smallest difference of the selected model's test score that matters, for controls; None: it has none."""
         return None

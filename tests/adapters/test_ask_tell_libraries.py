@@ -16,6 +16,7 @@ from tuneoff.ask_tell import AskTellAdapter, Offer
 from tuneoff.base.capabilities import framework_status
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.base.targets import load_target
+from tuneoff.experiment.spec import Strategy, WorkloadSpec
 from tuneoff.run.pool_adapter import Task
 from tuneoff.run.trial.run_trial import TrialOutcome
 
@@ -151,3 +152,29 @@ def test_every_offer_names_what_is_there(library: type[AskTellAdapter], tmp_path
         if name not in ("fixed", "grid"):
             assert isinstance(offer, Offer)
             assert started(library, tmp_path / name, sampler=name).implementation is not None
+
+
+def test_flaml_begins_where_the_workload_says_that_it_is_cheap(tmp_path: Path) -> None:
+    flaml: type[AskTellAdapter] = load_target(ADAPTERS["flaml"])
+    space = SearchSpace(
+        {
+            "hidden_width": IntegerLog(low=8, high=512),
+            "batch_size": Categorical(choices=(16, 64, 256), ordered=True),
+            "dropout": Float(low=0.0, high=0.5),
+            "optimizer": Categorical(choices=("adam", "sgd")),
+        }
+    )
+    spec = toy_spec("under-test", space=space, trials=1)
+    first = {}
+    for is_told in (False, True):
+        sampler = Strategy(name="cfo", options={"cost_model": is_told})
+        told = replace(spec, experiment=replace(spec.experiment, sampler=sampler))
+        assert bool(flaml.refuse(told)) == is_told  # its workload has no cost
+        workload = WorkloadSpec(name="mnist_mlp", target="tuneoff_workloads.mnist_mlp.workload:MnistMlp")
+        told = replace(told, experiment=replace(told.experiment, workload=workload))
+        assert flaml.refuse(told) is None
+        adapter = flaml(make_context(told, tmp_path / str(is_told)))
+        adapter.setup()
+        ((_, first[is_told]),) = adapter.propose()
+    assert (first[True]["hidden_width"], first[True]["batch_size"]) == (8, 256)
+    assert (first[False]["hidden_width"], first[False]["batch_size"]) != (8, 256)

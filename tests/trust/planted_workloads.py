@@ -221,6 +221,19 @@ class Overwriting(Brief):
         Path("own.yaml").touch()  # it was there before: as a checkpoint of an earlier trial is
 
 
+class Costing(Honest):
+    """Says of one configuration that it costs many times the other, which takes as long."""
+
+    power: ClassVar[int] = 20
+
+    def cost(self, configuration: Configuration, epochs: int) -> float:
+        return float(epochs * configuration["x"] ** self.power)
+
+
+class Frugal(Costing):
+    power = 0
+
+
 class Peeking(Brief):
     def cases(self) -> Mapping[str, Any]:
         return {"validation": range(4), "test": range(3, 9)}

@@ -36,6 +36,7 @@ DEFECTS = {
     "Leaving": "left.processes",
     "Littering": "left.files",
     "Overwriting": "left.files",
+    "Costing": "cost.follows",
     "Peeking": "splits.disjoint",
 }
 
@@ -56,13 +57,14 @@ def verdicts(call: Call, folder: Path, name: str, says: str = "") -> tuple[int, 
     return answer.code, {check["id"]: check["verdict"] for check in checks}
 
 
-@pytest.mark.parametrize("name", ["Honest", "Careless"])
+@pytest.mark.parametrize("name", ["Honest", "Careless", "Frugal"])
 def test_an_honest_training_conforms(call: Call, tmp_path: Path, name: str) -> None:
     code, found = verdicts(call, tmp_path, name)
     assert code == 0
     assert list(found) == [check.id for check in CHECKS]
     assert found.pop("threads.limited") in ("passed", "not tested")  # on one processor, and on a busy machine
-    assert found.pop("state.resumes") == ("passed" if name == "Honest" else "not applicable")
+    assert found.pop("state.resumes") == ("not applicable" if name == "Careless" else "passed")
+    assert found.pop("cost.follows") == ("passed" if name == "Frugal" else "not applicable")
     assert set(found.values()) == {"passed"}
 
 

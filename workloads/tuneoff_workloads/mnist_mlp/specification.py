@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, extremes, stepped
@@ -28,6 +29,8 @@ OPTIMIZERS: tuple[OptimizerName, ...] = ("adam", "sgd")
 MAX_LAYERS = 16
 MAX_WIDTH = 8192
 MAX_BATCH = 65536
+_WEIGHT_SECONDS = 7e-11  # of a weight and an image
+_LAYER_SECONDS = 1e-5  # of a layer and a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +142,15 @@ def parse_configuration(configuration: Mapping[str, Any]) -> Hyperparameters:
     width = values.pop("hidden_width", 128)
     widths = values.pop("hidden_widths", None)
     return Hyperparameters(**values, hidden_widths=tuple(widths) if widths is not None else (width,) * layers)
+
+
+def epoch_seconds(options: Options, hyperparameters: Hyperparameters) -> float:
+    """Return about how long an epoch takes on one core of 2026 (`_WEIGHT_SECONDS` and `_LAYER_SECONDS` are of an AMD EPYC)."""
+    sizes = (options.dataset.pixels, *hyperparameters.hidden_widths, len(options.dataset.classes))
+    weights = sum(below * above for below, above in pairwise(sizes))
+    images = options.train_size + options.validation_size / 3  # validation goes forward alone
+    steps = math.ceil(options.train_size / hyperparameters.batch_size)
+    return images * weights * _WEIGHT_SECONDS + steps * (len(sizes) - 1) * _LAYER_SECONDS
 
 
 def default_space() -> SearchSpace:

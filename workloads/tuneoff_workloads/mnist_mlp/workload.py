@@ -96,6 +96,9 @@ class MnistMlp(Workload):
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
         self._loaded().load_state_dict(tensors, texts)
 
+    def cost(self, configuration: Configuration, epochs: int) -> float:
+        return epochs * specification.epoch_seconds(self._options, specification.parse_configuration(configuration))
+
     def quality_margin(self) -> float | None:
         return self._options.dataset.quality_margin
 

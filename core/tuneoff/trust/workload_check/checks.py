@@ -43,6 +43,7 @@ MOST_USE = 1.3  # of the processors that a trial may have: clocks and imports of
 LEAST_IDLE = 0.5  # processors on average: with fewer a thread too many would have had none to run on
 NOT_AGAIN = "a second training in the same process failed: see trials.again"
 LONG_END = 1.0  # s, of a training that has trained all its epochs
+MOST_OFF = 2.0  # a cost, relative to another one
 SHORTEST = 0.2  # s: of a shorter training the use of processors tells nothing
 TRAIN = "tuneoff.trust.workload_check.train"  # the module that trains, in a process of its own
 ONCE, ALL = "first training", "all trainings"  # what checks read
@@ -331,6 +332,27 @@ def _threads(evidence: WorkloadEvidence) -> Finding:
     if idle < LEAST_IDLE:
         return out_of_reach(f"{text}, but other programs left {idle:.2f} processors idle; free the machine to see")
     return passed(text)
+
+
+@check(
+    "cost.follows",
+    reason="a sampler that takes the workload's costs begins where they are low",
+    way_out="let `cost` follow the time that a training takes, or leave it out",
+    reads=(ALL,),
+)
+def _cost(evidence: WorkloadEvidence) -> Finding:
+    again, other = (evidence.trainings[name] for name in ("again", "other"))
+    if "cost" not in again:
+        return not_applicable("the workload has no `cost`")
+    costs = [float(each["cost"]) if _is_number(each["cost"]) else 0.0 for each in (again, other)]
+    if min(costs) <= 0:
+        return failed(f"costs must be above 0, but got {again['cost']} and {other['cost']}")
+    if min(again["seconds"], other["seconds"]) < SHORTEST:
+        return out_of_reach(f"trainings took less than {SHORTEST:g} s, too short to compare; train on more data")
+    costlier, longer = costs[1] / costs[0], other["cpu_seconds"] / again["cpu_seconds"]
+    text = f"a second configuration is to cost {costlier:.2f} times the first, and took {longer:.2f} times its CPU time: "
+    text += f"{costlier / longer - 1:+.0%}"
+    return passed(text) if 1 / MOST_OFF <= costlier / longer <= MOST_OFF else failed(text)
 
 
 @check(

@@ -82,7 +82,9 @@ def _trained(workload_type: type[Workload], request: Mapping[str, Any], training
         workload.close()
     used["ending_seconds"] = time.monotonic() - closing
     as_texts = [_texts(values) for values in metrics]
-    return {"metrics": as_texts, "scores": _texts(scores), "cases": cases, **used}
+    cost = workload.cost(training["configuration"], len(metrics))
+    costs = {} if cost is None else {"cost": described_value(cost)}
+    return {"metrics": as_texts, "scores": _texts(scores), "cases": cases, **costs, **used}
 
 
 def _idle_seconds() -> float:
