@@ -43,12 +43,15 @@ class TestSymlinkLock(_OnLock):
 
 
 class TestPostgresql(_OnStorage):
+    runs = _OnStorage.runs | {"undeployed-twice"}  # its server ends once
     options: ClassVar[dict[str, Any]] = {"storage": {"kind": "postgresql", "managed": True}}
 
 
 class TestRedis(_OnStorage):
+    runs = _OnStorage.runs | {"faulty"}
     options: ClassVar[dict[str, Any]] = {"storage": {"kind": "redis", "managed": True}}
 
 
 class TestGrpc(_OnStorage):
+    runs = _OnStorage.runs | {"interrupted"}  # two servers end one after the other
     options: ClassVar[dict[str, Any]] = {"storage": {"kind": "grpc", "managed": True}}

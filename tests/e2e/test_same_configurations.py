@@ -1,4 +1,4 @@
-"""`sampler: fixed`: the five adapters give bit-identical validation metrics per configuration and epoch; only times differ."""
+"""`sampler: fixed`: five adapters give the same bits of metrics per configuration and epoch, in a matrix that verifies."""
 
 from __future__ import annotations
 
@@ -45,3 +45,13 @@ def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path, c
     (control,) = json.loads(capsys.readouterr().out)["same_configurations"]
     assert (control["answer"], control["differences"]) == ("EQUAL", [])
     assert [(one["unequal"], one["configurations"], one["lacking"]) for one in control["adapters"]] == [(0, TRIALS, 0)] * 5
+
+    assert main(["export", str(tmp_path / "results")]) == 0
+    capsys.readouterr()
+    assert main(["verify", str(tmp_path / "results"), "--json"]) == 0
+    checked = json.loads(capsys.readouterr().out)["checked"]
+    assert (checked["runs"], checked["samples"] > 0) == (5, True)
+    first = min((tmp_path / "results").glob("runs/*/*/checkpoints/*.safetensors"))
+    first.write_bytes(first.read_bytes()[:-1] + bytes([first.read_bytes()[-1] ^ 1]))  # control: one bit of a best model
+    assert main(["verify", str(tmp_path / "results")]) == 1
+    assert f"checkpoints/{first.name}: its SHA-256 is " in capsys.readouterr().out.splitlines()[0]

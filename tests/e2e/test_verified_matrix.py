@@ -1,4 +1,4 @@
-"""Real matrices are verified through the real command line: done, interrupted and resumed, killed, emulated."""
+"""Real matrices verify: interrupted and resumed, killed, emulated; one that is done: test_same_configurations."""
 
 from __future__ import annotations
 
@@ -19,10 +19,6 @@ pytestmark = pytest.mark.slow(first=True)
 
 CHECKPOINTS = "runs/*/*/checkpoints/*.safetensors"
 SPACE: dict[str, Any] = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
-DIGITS: dict[str, Any] = {
-    "learning_rate": {"type": "float", "low": 1e-3, "high": 1e-2, "log": True},
-    "hidden_width": {"type": "int", "low": 16, "high": 32},
-}
 
 
 def command(*words: str | Path) -> list[str]:
@@ -64,27 +60,6 @@ def verified(call: Call, results: Path) -> dict[str, Any]:
     assert found["problems"] == []
     assert (answer.code, found["verified"]) == ((0, True) if found["checked"]["executions"] else (7, None))
     return found
-
-
-def test_a_matrix_that_is_done_is_verified(call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("optuna")
-    pytest.importorskip("sklearn")
-    content = {
-        "workload": {"name": "mnist_mlp", "options": {"dataset": "digits"}},
-        "search_space": DIGITS,
-        "budget": {"trials": 2, "epochs_per_trial": 2},
-    }
-    results = tmp_path / "results"
-    assert run("compare", "--no-report", "--json", write_matrix(tmp_path, **content), "--output", results).returncode == 0
-    assert call("export", results).code == 0
-    found = verified(call, results)
-    assert (found["checked"]["runs"], found["not_begun"], found["notes"]) == (2, [], [])
-    assert found["checked"]["samples"] > 0
-    first, second = sorted(results.glob(CHECKPOINTS))
-    shutil.copy(second, first)  # control: the other run's best checkpoint in its place
-    answer = call("verify", results)
-    assert answer.code == 1
-    assert f"checkpoints/{first.name}: its SHA-256 is " in answer.out.splitlines()[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
