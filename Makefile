@@ -13,7 +13,7 @@ VENV ?= .venv
 ARGS ?=
 IMAGE ?= tuneoff
 BIN := $(VENV)/bin
-PARALLEL := --dist loadfile# files of tests at a time: three on two cores, four of the slow ones, which wait more for processes
+PARALLEL := --dist loadfile# files of tests at a time: three on two cores, five of the slow ones, which wait for half of their time
 # slow tests of times, processor use or processes of the whole machine: nothing else may run
 ALONE := tests/run/matrix/test_cpu_limit.py \
 	'tests/trust/test_workload_check.py::test_each_defect_is_caught_by_its_check_alone[Threaded-threads.limited]' \
@@ -52,7 +52,7 @@ test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest -m 'not slow and not multihost' -n 3 $(PARALLEL) $(ARGS) $(AGAIN)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m 'slow and not multihost' -n 4 $(PARALLEL) --no-loadscope-reorder $(ARGS) $(ALONE:%=--deselect=%) $(AGAIN)
+	$(BIN)/python -m pytest -m 'slow and not multihost' -n 5 $(PARALLEL) --no-loadscope-reorder $(ARGS) $(ALONE:%=--deselect=%) $(AGAIN)
 	$(BIN)/python -m pytest -m slow $(ARGS) $(ALONE) $(AGAIN)
 
 test-hosts: $(INSTALLED)

@@ -9,7 +9,6 @@ import pytest
 from benchmarks.releases import Spread, found, marked, spreads
 from corpus.scenarios import RELEASES, over_releases, statuses
 from tuneoff.judge.answers.analysis_plan import Frozen, frozen
-from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choice import Choice, ScalingCurve
 from tuneoff.judge.choice.choose import choose
@@ -34,42 +33,11 @@ def measured(choice: Choice) -> tuple[list[Spread], Frozen]:
     return list(spreads(figures(rows))), frozen(choice.answers.analysis)
 
 
-def test_a_step_is_shown_in_the_figures_that_have_it_and_in_no_other() -> None:
-    choice = chosen(over_releases())
-    curves = over(choice)
-    assert len(curves) == 8
-    assert {name: set(steps) for name, curve in curves.items() if (steps := shown_steps(curve))} == {
-        name: {"5.0.0"} for name in ASKS
-    }
-    for curve in curves.values():
-        assert [point.scope for point in curve.lines["Optuna"]] == list(RELEASES), "4.10.0 comes after 4.9.0"
-        assert [point.x for point in curve.lines["Optuna"]] == [0, 1, 2, 3]
-        assert all(
-            step.verdict.interval.confidence == pytest.approx(1 - 0.05 / 24) for step in curve.steps if step.verdict.interval
-        )
-    told = [line for line in choice.lines if " against " in line]
-    assert [line.partition(":")[0] for line in told] == [
-        "Optuna 4.9.0 against 4.0.0",
-        "Optuna 4.10.0 against 4.9.0",
-        "Optuna 5.0.0 against 4.10.0",
-    ]
-    assert ["no step is shown of 8 figures" in line for line in told] == [True, True, False]
-    assert ["Also changed: alembic 1.13 to 1.14." in line for line in told] == [False, False, True]
-
-
 def test_memory_of_further_trials_is_of_the_same_seed_with_more_trials() -> None:
     values = [point.value.estimate for point in over(chosen(over_releases()))["added.memory, 100 trials"].lines["Optuna"]]
     assert values == pytest.approx([7.0] * 4, rel=0.05)
     (curve,) = [curve for name, curve in over(chosen(over_releases(trials=(100,)))).items() if "memory" in name]
     assert curve.lines["Optuna"][0].value.estimate == pytest.approx(150.7, rel=0.01)
-
-
-def test_the_verdicts_of_the_steps_are_in_the_json() -> None:
-    curves = [curve for curve in choice_to_json(chosen(over_releases()))["settings"][0]["curves"] if curve["over"] == "release"]
-    step = curves[-1]["steps"][-1]
-    assert (step["older"], step["newer"], step["also"]) == ("4.10.0", "5.0.0", ["alembic 1.13 to 1.14"])
-    assert (step["verdict"]["outcome"], step["verdict"]["one"]) == ("worse", "optuna==5.0.0")
-    assert 0.05 < curves[-1]["smallest_step"] < 0.2
 
 
 def test_a_release_whose_runs_fail_is_a_step() -> None:

@@ -302,7 +302,7 @@ def test_standard_error_never_gets_into_a_line_of_output(tmp_path: Path, end: st
 
 
 @pytest.mark.slow
-def test_frameworks_compare_a_shell_script_that_is_killed_on_time_out_and_stopped_by_a_pruner(
+def test_a_shell_script_is_killed_on_time_out_and_stopped_by_a_pruner_with_what_it_started(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -318,13 +318,13 @@ def test_frameworks_compare_a_shell_script_that_is_killed_on_time_out_and_stoppe
         "timeouts": {"trial_seconds": 4},
         "seeds": [0],
         "warm_up": False,
-        "adapters": ["optuna", "ray-tune"],
+        "adapters": ["optuna"],  # what a training starts ends with its trial in each: tests/e2e/test_training_abilities.py
     }
     answer = caller(capsys)("compare", write_file(tmp_path / "script.yaml", file), "--no-report", "--json")
-    assert [run["status"] for run in json.loads(answer.out)["runs"]] == ["done", "done"], answer.err
+    assert [run["status"] for run in json.loads(answer.out)["runs"]] == ["done"], answer.err
     for record in tmp_path.glob("results/*/runs/*/*/run.json"):
         trials = {trial["configuration"]["x"]: trial for trial in json.loads(record.read_text())["trials"]}
         assert {x: trial["state"] for x, trial in trials.items()} == {0.125: "completed", 0.75: "pruned", 0.5: "timed_out"}
     pids = [int(pid) for path in tmp_path.glob("pids-*") for pid in path.read_text().split()]
-    assert len(pids) == 2 * 3  # of the second framework, which wrote over the first one's
+    assert len(pids) == 2 * 3
     assert [pid for pid in pids if is_alive(pid)] == []
