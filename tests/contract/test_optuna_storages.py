@@ -43,7 +43,7 @@ class TestSymlinkLock(_OnLock):
 
 
 class TestPostgresql(_OnStorage):
-    runs = _OnStorage.runs | {"undeployed-twice"}  # its server ends once
+    runs = _OnStorage.runs | {"undeployed-twice", "interrupted"}  # its server ends once, and soon
     options: ClassVar[dict[str, Any]] = {"storage": {"kind": "postgresql", "managed": True}}
 
 
@@ -53,5 +53,4 @@ class TestRedis(_OnStorage):
 
 
 class TestGrpc(_OnStorage):
-    runs = _OnStorage.runs | {"interrupted"}  # two servers end one after the other
     options: ClassVar[dict[str, Any]] = {"storage": {"kind": "grpc", "managed": True}}

@@ -89,7 +89,7 @@ def test_a_scripted_stop_prunes_only_where_it_comes_no_later(call: Call, tmp_pat
     ("pruner", "adapters"),
     [
         ({"name": "asha", "first_rung_epochs": LAST + 2}, ["optuna", "ray-tune", "syne-tune"]),
-        ({"name": "median", "first_epoch": LAST + 2}, ["optuna", ADAPTERS[-1]]),  # of Ray's and Syne Tune's the one above
+        ({"name": "median", "first_epoch": LAST + 2}, ["optuna", "syne-tune", ADAPTERS[-1]]),
     ],
 )
 def test_pruners_bear_trials_that_end_before_their_rungs(
