@@ -34,7 +34,7 @@ def optuna(version: str = "4.5.0", **environment: object) -> RunSpec:
     return replace(make_spec("optuna", target="tuneoff_adapters.optuna.adapter:OptunaAdapter", workload=NULL), environment=own)
 
 
-@pytest.fixture(params=["uv", pytest.param("pip", marks=pytest.mark.slow)])
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow) for name in ("uv", "pip")])
 def index(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder of stub wheels, which is all that uv, and in its absence pip, know."""
     if request.param == "pip":
@@ -162,6 +162,7 @@ def test_one_that_was_altered_is_refused_with_the_command_that_removes_it(only_u
     assert len(made(optuna())) == 2  # made anew
 
 
+@pytest.mark.slow
 def test_compiled_files_alter_nothing(only_uv: Path) -> None:
     made(optuna())
     next(recipe_of(optuna()).folder.glob("lib/*/site-packages/cmaes/__pycache__/*")).unlink()

@@ -27,6 +27,7 @@ def mnist() -> MnistMlp:
     return workload
 
 
+@pytest.mark.slow
 def test_two_epochs_reach_95_percent_on_the_test_images(mnist: MnistMlp) -> None:
     mnist.load({"learning_rate": 1e-3, "batch_size": 128}, SEEDS)
     for epoch in (1, 2):
