@@ -101,6 +101,7 @@ def test_what_another_tuneoff_would_say_is_no_defect_and_no_proof(call: Call, bu
     answer = call("verify", changed)
     assert answer.code == 7
     assert "NOT KNOWN: another tuneoff made the answer (tuneoff 0.1.0, code 000000000000)" in answer.out
+    assert "the first of 3 differences: ../answer.json: confidence: stored 0.5, recomputed 0.95" in answer.out
     assert "another tuneoff made the answer" in call("reproduce", changed, "--plan").out
 
 

@@ -16,6 +16,7 @@ import tuneoff
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.commands import printed_as
 from tuneoff.base.files import read_json, read_regular, sha256_of
+from tuneoff.base.format import counted
 from tuneoff.base.identity import digest
 from tuneoff.base.layout import END, PLAN, RUNS, SPEC
 from tuneoff.base.output import printable
@@ -126,7 +127,7 @@ def check_official(results: Path, notes: list[str]) -> tuple[list[Problem], str]
         stored = json.loads(contents[ANSWER])
         made_by = {name: str(stored[MARK][name]) for name in ("tuneoff", "code")}
         if f"{_json(stored)}\n".encode() != contents[ANSWER]:
-            answer.add("schema", "", "is not as tuneoff writes it")
+            differing[ANSWER].add("schema", "", "is not as tuneoff writes it")
         if (records := stored[MARK]["records"]) != (here := records_digest(results)):
             answer.add("seal", f"{MARK}.records", f"it follows from {show(records)}, but these are {show(here)}", records, here)
     except (ValueError, TypeError, LookupError, RecursionError):
@@ -148,7 +149,8 @@ def check_official(results: Path, notes: list[str]) -> tuple[list[Problem], str]
     problems = [problem for each in findings.values() for problem in each.problems]
     others = [problem for each in differing.values() for problem in each.problems if problem.what != f"{MARK}.records"]
     if others and not problems and made_by is not None and made_by != _this():
-        return [], f"another tuneoff made the answer ({_maker(made_by)}), and this one ({_maker(_this())}) would write another"
+        makers = f"another tuneoff made the answer ({_maker(made_by)}), and this one ({_maker(_this())}) would write another"
+        return [], f"{makers}; the first of {counted(len(others), 'difference')}: {others[0].line}"
     return [*problems, *others][:MOST_KEPT], ""
 
 
