@@ -24,6 +24,17 @@ _PACKAGES = re.compile(r"/(?:site|dist)-packages/")  # not by `sysconfig`: each 
 _LIBRARY = os.path.dirname(traceback.__file__) + os.sep
 
 
+def log_bytes(run_dir: Path | str) -> int:
+    """Return how long the log of a run is, with what this process has printed; 0 where it has none, as in a pod."""
+    with contextlib.suppress(Exception):  # a training may have put anything in their place
+        sys.stdout.flush()
+        sys.stderr.flush()
+    try:
+        return os.lstat(os.path.join(run_dir, LOG)).st_size
+    except OSError:
+        return 0
+
+
 def origins(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and all that it came of, each once: those of a database's session refer to each other in a ring."""
     seen: set[int] = set()

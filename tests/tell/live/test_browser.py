@@ -73,6 +73,28 @@ def test_the_page_follows_the_matrix_and_keeps_open_what_the_reader_opened(
     assert problems == []
 
 
+def test_the_output_of_a_run_comes_as_it_is_printed_and_is_searched(browser: Any, server: LiveServer, folder: Folder) -> None:
+    running = folder.begin("serial", 0)
+    running.write()
+    log = running.folder / "log.txt"
+    log.write_bytes(b"epoch 1\n<img src=x onerror=alert(1)>\x1b[2J\n")
+    page, problems = open_page(browser, server.url)
+    page.click("#output summary")
+    shows(page, "#output-text", "<img src=x onerror=alert(1)>\\x1b[2J")
+    assert page.locator("#output-text img").count() == 0
+    with log.open("ab") as file:
+        file.write(b"needle 2\n")
+    shows(page, "#output-text", "needle 2")
+    page.fill("#output-find", "NEEDLE")
+    shows(page, "#output-state", "1 line found")
+    assert page.text_content("#output-text") == "needle 2"
+    folder.end("serial", 0, execution="9")  # the page loads anew, and keeps what was chosen
+    shows(page, "#ended", "1 of 6")
+    shows(page, "#output-text", "needle 2")
+    assert "only reads" in page.text_content("#output")
+    assert problems == []
+
+
 def test_a_server_that_is_gone_is_said_to_be(browser: Any, folder: Folder) -> None:
     with serving(Site(Watcher(folder.path), rendered), "127.0.0.1", 0) as server:
         page, _ = open_page(browser, server.url)

@@ -154,6 +154,7 @@ class TrialEnded(Event, frozen=True, gc=False, tag="trial_ended"):
     uncertainty_ns: int = 0
     cpu_ns: int | None = None  # of the trial's process and its children during the attempt
     peak_rss_bytes: int | None = None
+    printed: tuple[int, int] | None = None  # where the run's log has what was printed meanwhile, if anything was: begin, end
 
 
 class TrialKilled(Event, frozen=True, gc=False, tag="trial_killed"):

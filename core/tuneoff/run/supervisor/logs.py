@@ -19,7 +19,8 @@ from tuneoff.base.layout import FRAMEWORK, LOG
 
 HEAD_BYTES, TAIL_BYTES = 1_000_000, 4_000_000
 LOOK_SECONDS = 1.0
-_LINE_BYTES = 10_000  # in which the end of a line is looked for: a log is cut between lines
+LINE_BYTES = 10_000  # in which the end of a line is looked for: a log is cut between lines
+LEFT_OUT = b"[tuneoff left out "  # how the line begins that stands for its middle
 _KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02  # FALLOC_FL_
 _BLOCK = 512  # of st_blocks
 
@@ -60,13 +61,13 @@ class Logs:
 def shorten(path: Path) -> int:
     """Take the middle out of a log that is too large, and return its bytes; a log in whose place something else is stays."""
     with contextlib.suppress(OSError), _opened(path) as (log, size, _):
-        if size <= HEAD_BYTES + TAIL_BYTES + _LINE_BYTES:
+        if size <= HEAD_BYTES + TAIL_BYTES + LINE_BYTES:
             return 0
-        head = HEAD_BYTES - _LINE_BYTES + os.pread(log, _LINE_BYTES, HEAD_BYTES - _LINE_BYTES).rfind(b"\n") + 1
+        head = HEAD_BYTES - LINE_BYTES + os.pread(log, LINE_BYTES, HEAD_BYTES - LINE_BYTES).rfind(b"\n") + 1
         tail = os.pread(log, TAIL_BYTES, size - TAIL_BYTES)
-        tail = tail[tail.find(b"\n", 0, _LINE_BYTES) + 1 :]
+        tail = tail[tail.find(b"\n", 0, LINE_BYTES) + 1 :]
         left_out = size - head - len(tail)
-        line = f"[tuneoff left out {left_out} bytes here: a log keeps its first and its last part]\n".encode()
+        line = LEFT_OUT + b"%d bytes here: a log keeps its first and its last part]\n" % left_out
         os.pwrite(log, line + tail, head)
         os.ftruncate(log, head + len(line) + len(tail))
         return left_out

@@ -13,7 +13,7 @@ from tuneoff.base import clock, phases
 from tuneoff.base.identity import configuration_digest, own_copy
 from tuneoff.base.process_limits import VISIBLE
 from tuneoff.base.processes import has_more_memory
-from tuneoff.base.tracebacks import described, log_traceback
+from tuneoff.base.tracebacks import described, log_bytes, log_traceback
 from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
@@ -132,6 +132,7 @@ class _Attempt:
         self.digest = configuration_digest(configuration)
         self.seeds = process.context.seeds(self.digest)
         self.cpu = CpuClock()
+        self.printed = log_bytes(self.context.run_dir)
         self.epochs = 0
         self.value: float | None = None
         self.best_epoch: int | None = None
@@ -357,6 +358,8 @@ class _Attempt:
         extra: dict[str, Any] = {"cause": cause, "charged": charged} if cause is not None else {}
         if state == "completed" and self.epochs < self.context.epochs:
             extra["ended_early"] = True
+        if (printed := log_bytes(self.context.run_dir)) > self.printed:
+            extra["printed"] = (self.printed, printed)
         self.events.write(
             "trial_ended",
             **self.identity,

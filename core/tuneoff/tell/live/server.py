@@ -19,11 +19,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from tuneoff.errors import ExperimentError
-from tuneoff.tell.live.site import Answer, Site, text_answer
+from tuneoff.tell.live.site import MOST_FIELDS, Answer, Site, text_answer
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 HTTP_PORT = 80
-MOST_FIELDS = 10  # of a query
 METHODS = ("GET", "HEAD")
 REQUEST_SECONDS, ANSWER_SECONDS = 10.0, 60.0  # for all of a request, and for a part of the answer
 MOST_REQUESTS = 64  # at once; the oldest has to go for another one
@@ -169,7 +168,7 @@ class Handler(BaseHTTPRequestHandler):
             )
             return
         cookie = f"{access.cookie}={access.token}; HttpOnly; SameSite=Strict; Path=/"  # kept by a browser for this page alone
-        self._send(self.server.site.answer(path), *([("Set-Cookie", cookie)] if access.is_in_query(query) else []))
+        self._send(self.server.site.answer(path, query), *([("Set-Cookie", cookie)] if access.is_in_query(query) else []))
 
     def do_HEAD(self) -> None:
         self.do_GET()

@@ -15,17 +15,20 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from tuneoff.base.layout import RECORD, RUNS
-from tuneoff.base.output import plain_line
+from tuneoff.base.output import plain_line, printable
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.measure.stored import read_run
 from tuneoff.record.end import end_bytes, key_of
 from tuneoff.record.store import encode
+from tuneoff.tell.live import output
 from tuneoff.tell.live.sentences import to_json
 from tuneoff.tell.live.watcher import Watcher
 
 LOOK_EVERY_SECONDS = 0.5  # however many ask
+MOST_FIELDS = 10  # of a query
 LIVE = "<!-- live -->"  # no text of a folder: those are escaped
 NO_POLICY = "default-src 'none'; frame-ancestors 'none'"
 # The page's own policy, in it, allows its one script by its hash; both hold at once.
@@ -70,6 +73,10 @@ def text_answer(status: HTTPStatus, text: str, *headers: tuple[str, str]) -> Ans
     return Answer(status=status, body=f"{plain_line(text)}\n".encode(errors="backslashreplace"), headers=headers)
 
 
+def _json(value: Any) -> Answer:
+    return Answer(content_type=JSON, body=json.dumps(value, allow_nan=False).encode())
+
+
 class Site:
     """Answers from any thread. `render`: makes the page of a results folder, with `LIVE` in it; writes nothing there."""
 
@@ -80,10 +87,10 @@ class Site:
         self._version, self._looked = "", 0.0
         self._page = ("", "")  # version and HTML
 
-    def answer(self, path: str) -> Answer:
+    def answer(self, path: str, query: str = "") -> Answer:
         """Return the answer to a request for a path; every error is one line."""
         try:
-            return self._answer(path)
+            return self._output(query) if path == "/output.json" else self._answer(path)
         except TuneoffError as error:
             return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except Exception as error:  # the last resort: a reader never sees a traceback
@@ -91,19 +98,19 @@ class Site:
             return text_answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"a fault of tuneoff itself: {type(error).__name__}: {error}")
 
     def _answer(self, path: str) -> Answer:
-        from tuneoff.tell.page.report import live_section
+        from tuneoff.tell.page.report import live_section, resource
 
         state, version, records = self._look()
         if path == "/":
             with self._page_lock:  # one at a time: others that ask meanwhile get the same
                 if self._page[0] != version:
                     self._page = (version, self._render(self._watcher.results))
-                body = self._page[1].replace(LIVE, live_section(state, version), 1)
+                body = self._page[1].replace(LIVE, live_section(state, version) + resource("output.html"), 1)
             return Answer(content_type=HTML, body=body.encode(), policy=PAGE_POLICY)
         if path == "/live":
             return Answer(content_type=HTML, body=live_section(state, version).encode())
         if path == "/state.json":
-            return Answer(content_type=JSON, body=json.dumps(state, allow_nan=False).encode())
+            return _json(state)
         if path in ("/report", "/report/"):
             return text_answer(HTTPStatus.PERMANENT_REDIRECT, "see /", ("Location", "/"))
         if path in records:
@@ -113,6 +120,31 @@ class Site:
             except ResultsError as error:
                 return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         return text_answer(HTTPStatus.NOT_FOUND, "there is no such page; see /")
+
+    def _output(self, query: str) -> Answer:
+        """Return which executions there are, of one of them its logs, or of one of these a part, as `output.part` has it."""
+        try:
+            asked = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+        except ValueError as error:
+            return text_answer(HTTPStatus.BAD_REQUEST, str(error))
+        self._look()
+        with self._lock:
+            executions = {"/".join(folder.parts[-2:]): (folder, name, ended) for folder, name, ended in self._watcher.executions}
+        if "execution" not in asked:
+            return _json({"executions": [[key, printable(name)] for key, (_, name, _) in executions.items()]})
+        if asked["execution"] not in executions:
+            return text_answer(HTTPStatus.NOT_FOUND, "there is no such execution; see /")
+        execution, _, has_ended = executions[asked["execution"]]
+        logs = {log["name"]: log for log in output.listed(execution)}
+        if "log" not in asked:
+            return _json({"logs": list(logs)})
+        if asked["log"] not in logs or not asked.get("from", "0").isdecimal():
+            return text_answer(HTTPStatus.NOT_FOUND, "there is no such log, or place in it; see /")
+        begin = int(asked["from"][:18]) if "from" in asked else None
+        try:
+            return _json(output.part(execution, logs[asked["log"]], begin, asked.get("find", ""), has_ended=has_ended))
+        except OSError as error:
+            return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, f"the log cannot be read: {error.strerror}")
 
     def _look(self) -> tuple[dict[str, Any], str, dict[str, Path]]:
         """Return the state, what tells whether the page is another one, and the records that it links to, by their addresses."""

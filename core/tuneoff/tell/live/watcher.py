@@ -75,6 +75,18 @@ class Watcher:
         """The records without what is large, by the path of the execution's folder."""
         return self._executions.ended
 
+    @property
+    def executions(self) -> list[tuple[Path, str, bool]]:
+        """The executions, those under way and the newest first: folder, name with status, and whether it has ended."""
+        ended = sorted(self.ended.items(), key=lambda item: item[1].started_at or "", reverse=True)
+        under_way = sorted(self._executions.open, key=self._executions.open.__getitem__, reverse=True)
+        states = [*((folder, "not ended") for folder in under_way), *((folder, record.status) for folder, record in ended)]
+        return [
+            (Path(folder), f"{run_name(self._labels[run_id], self._specs[run_id])}, {state}", state != "not ended")
+            for folder, state in states
+            if (run_id := Path(folder).parent.name) in self._specs
+        ]
+
     def look(self) -> LiveState:
         """Return the state now.
 
