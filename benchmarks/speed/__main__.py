@@ -33,6 +33,7 @@ BENCHMARKS = {  # name -> minutes that it takes by default on two cores
     "loading": 4,
     "sampler": 5,
     "training": 4,
+    "inside": 2,
     "trial_start": 1,
     "flat_cost": 2,
     "fixed_cost": 4,

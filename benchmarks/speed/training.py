@@ -23,12 +23,13 @@ ROUNDS = {LARGE: 12, SMALL: 20}
 
 def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row against the limit per size, and one against the naive loop; figures are images per second."""
-    reason = _why_not()
+    reason = why_not()
     for size in (LARGE, SMALL):
         yield from _rows(size, reason, settings)
 
 
-def _why_not() -> str | None:
+def why_not() -> str | None:
+    """Return why training on MNIST cannot be measured; None: it can."""
     folder = os.environ.get(DATA_VARIABLE)
     if not folder:
         return f"real MNIST is needed; set {DATA_VARIABLE} to the folder of its four files"

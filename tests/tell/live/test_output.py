@@ -37,8 +37,9 @@ class Asked:
         answer = self.site.answer("/output.json", urlencode(query))
         return json.loads(answer.body) if answer.status == 200 else (int(answer.status), answer.body.decode())
 
-    def lines(self, log: str = "log.txt", **query: object) -> Any:
-        return self(execution=self.key, log=log, **query)["lines"]
+    def lines(self, log: str = "log.txt", begin: int | None = None, **query: object) -> Any:
+        place = {} if begin is None else {"from": begin}
+        return self(execution=self.key, log=log, **query, **place)["lines"]
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_the_run_that_is_under_way_comes_first_and_its_lines_as_they_come(asked:
     assert (answer["lines"], answer["next"], answer["size"]) == (["one"], 4, 6)
     with asked.log.open("ab") as file:
         file.write(b"o\nbar 1 %\rbar 2 %\r\n")
-    assert asked.lines(**{"from": 4}) == ["two", "bar 2 %"]
+    assert asked.lines(begin=4) == ["two", "bar 2 %"]
 
 
 def test_a_run_that_has_ended_gives_its_last_line_too(asked: Asked) -> None:
@@ -75,7 +76,7 @@ def test_a_trial_has_what_was_printed_while_it_ran(asked: Asked) -> None:
     assert asked(execution=asked.key)["logs"] == ["log.txt", "trial t0"]
     assert asked.lines("trial t0") == ["of the trial"]
     assert asked.lines("trial t0", find="before") == []
-    assert asked.lines("trial t0", **{"from": 0}) == ["of the trial"]
+    assert asked.lines("trial t0", begin=0) == ["of the trial"]
 
 
 def test_of_a_log_whose_middle_was_left_out_only_trials_before_that_are_listed(asked: Asked) -> None:
@@ -123,8 +124,8 @@ def test_a_log_with_a_hole_and_a_line_without_end_takes_no_memory(asked: Asked) 
         file.seek(1 << 40)
         file.write(b"x" * 3 * output.BLOCK + b"\nend\n")
     assert asked.lines()[-1] == "end"
-    assert asked.lines(find="begin", **{"from": 0}) == ["begin"]
-    (long,) = asked.lines(**{"from": 1 << 40})
+    assert asked.lines(find="begin", begin=0) == ["begin"]
+    (long,) = asked.lines(begin=1 << 40)
     assert len(long) == output.LONGEST_LINE + 1
 
 
