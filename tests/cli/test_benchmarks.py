@@ -70,7 +70,12 @@ def test_a_file_says_what_it_answers_and_can_be_planned(path: Path) -> None:
         ON_A_CLUSTER: {"serial", "optuna", "katib"},
         **dict.fromkeys(WITH_KATIB, ALL),
     }
-    planned |= {WITH_SERVERS: {"optuna"}, "worker_start": {"serial", "optuna"}, "Releases": {"serial", "optuna"}, "R-Hosts": {"serial", "optuna", "ray-tune"}}
+    planned |= {
+        WITH_SERVERS: {"optuna"},
+        "worker_start": {"serial", "optuna"},
+        "Releases": {"serial", "optuna"},
+        "R-Hosts": {"serial", "optuna", "ray-tune"},
+    }
     planned |= {"scale_trials": {"serial", "optuna", "ray-tune"}, "scale_trials_processes": {"serial", "syne-tune", "katib"}}
     planned["frameworks"] = {listing.plugin.name for listing in list_adapters()}
     counts = {WITH_SERVERS: {1, 4, 16}, "R-Device": {1, 2, 4, 8}, **{name: {1, 4, 16, 64} for name in OVER_WORKERS}}
