@@ -150,7 +150,7 @@ def test_mnist_can_reach_its_accuracy() -> None:
     width = specs[0].experiment.search_space.dimensions["hidden_width"]
     assert isinstance(width, IntegerLog)
     assert width.low >= 128
-    assert specs[0].experiment.objective.threshold == 0.975
+    assert specs[0].experiment.objective.goal == 0.975
 
 
 def test_same_configurations_are_the_same_for_all() -> None:

@@ -25,9 +25,9 @@ from tuneoff.trust.history_check.rules import check_history
 # of a library by ask and tell: its default model end to end; without trainings: tests/adapters/test_ask_tell_libraries.py
 LIBRARY = frozenset({"honest-max", "default-sampler"})
 # of one of them also what the base class for ask and tell could break around core's pool, whose own runs are those of serial
-ASK_TELL = LIBRARY | {"honest-min", "odd-values", "scripted", "retried", "interrupted", *FIRST, REFUSALS}
+ASK_TELL = LIBRARY | {"honest-min", "odd-values", "scripted", "retried", "interrupted", "goal", *FIRST, REFUSALS}
 # of a framework that runs its trials itself; trainings that end by themselves: tests/e2e/test_early_ends.py
-FRAMEWORK = ASK_TELL | {"faulty", "careless", "failed-trial", "coordinator-killed"}
+FRAMEWORK = ASK_TELL | {"goal-reported", "faulty", "careless", "failed-trial", "coordinator-killed"}
 CAUSES = {  # rule: the event that is moved, and before which
     "started-early": (schema.TrialStarted, schema.TrialSubmitted),
     "told-early": (schema.Stage, schema.Epoch),

@@ -122,7 +122,7 @@ CASES = (
         experiment={
             "workload": {"name": "mnist_mlp", "options": {"dataset": "digits", "train_limit": 150}},
             "search_space": DIGITS_SPACE,
-            "objective": {"metric": "validation_accuracy", "threshold": 0.8},
+            "objective": {"metric": "validation_accuracy", "goal": 0.8},
             "anchors": {"random_search": 0.8, "best_known": 0.95, "source": "the corpus"},
             "adapters": ["serial", "serial", "optuna"],
             "seeds": [0, 1],
@@ -171,7 +171,7 @@ CASES = (
         name="listed",
         experiment={
             **_surrogate(0.01),
-            "objective": {"threshold": 1.5},
+            "objective": {"goal": 1.5},
             "adapters": ["serial", "optuna", "syne-tune"],
             "sampler": "fixed",
             "configurations": {"sample": 6, "seed": 3},
@@ -197,7 +197,7 @@ CASES = (
         name="retries",
         experiment={
             **_faulty("sigkill", "raise", "nan", "exit_code", "no_report", "wrong_metric", rate=0.6, at_epoch=2),
-            "objective": {"threshold": 1.5},
+            "objective": {"goal": 1.5},
             "adapters": ["serial", "optuna", {"name": "katib", "platform": "emulated"}],
             "budget": {"trials": 12, "epochs_per_trial": 3},
             "failures": {"retries": 1},
@@ -276,7 +276,7 @@ CASES = (
         experiment={
             "workload": {"name": "command", "options": {"command": ["python", "train.py", "{learning_rate}"]}},
             "search_space": {"learning_rate": SPACE["learning_rate"]},
-            "objective": {"metric": "validation_loss", "mode": "min", "threshold": 0.4},
+            "objective": {"metric": "validation_loss", "mode": "min", "goal": 0.4},
             "adapters": ["serial", "optuna"],
         },
         files={"train.py": PROGRAM},

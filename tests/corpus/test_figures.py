@@ -37,6 +37,8 @@ def test_a_file_makes_the_plan_that_was_recorded(
     for run in expected["runs"]:
         for key in OBSOLETE:
             run.pop(key, None)
+    if "threshold" in (objective := expected["content"].get("objective", {})):  # as files called it then
+        objective["goal"] = objective.pop("threshold")
     found = list(differences(expected, json.loads(answer.out)))
     assert not found, "\n".join([*found[:SHOWN], f"{len(found)} differences"])
 

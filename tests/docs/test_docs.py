@@ -199,7 +199,7 @@ def load(example: dict[str, Any], folder: Path) -> None:
 
 def test_the_examples_of_experiment_files_load(tmp_path: Path) -> None:
     found = examples((DOCS / "experiments.md").read_text())
-    assert len(found) == 6
+    assert len(found) == 7
     for example in found:
         if "configurations" in example and "include" not in example:
             example = {**example, "budget": {"epochs_per_trial": 3}}

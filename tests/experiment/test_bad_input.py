@@ -25,7 +25,7 @@ GOOD: dict[str, Any] = {
         "width": {"type": "int", "low": 1, "high": 9, "step": 2},
         "kind": {"type": "categorical", "choices": ["a", "b"]},
     },
-    "objective": {"metric": "loss", "threshold": 0.1},
+    "objective": {"metric": "loss", "goal": 0.1},
     "sampler": "fixed",
     "pruner": {"name": "scripted"},
     "configurations": {"sample": 4, "seed": 1},

@@ -81,6 +81,16 @@ def test_rungs_follow_the_factor_and_leave_out_the_last_epoch() -> None:
         ),
         ({"objective": {"metric": "acuracy"}}, "objective: metric: no metric named 'acuracy'; did you mean 'accuracy'?"),
         ({"objective": {"metric": "loss", "mode": "max"}}, "objective: mode: 'loss' is better at its min, but got mode='max'"),
+        ({"objective": {"threshold": 0.9}}, "objective: unknown key 'threshold'; it is called `goal` now"),
+        ({"objective": {"stop": True}}, "objective: stop: there is no goal to stop at; write goal: VALUE"),
+        ({"objective": {"goal": {}}}, "objective.goal: must not be empty"),
+        ({"objective": {"goal": "0.9"}}, "objective.goal: must be a number, but got '0.9'; write it without quotes"),
+        ({"objective": {"goal": {"light": True}}}, "objective.goal.light: must be a number, but got true"),
+        ({"objective": {"goal": {"a b": 0.9}}}, "objective.goal.a b: must be letters, digits"),
+        (
+            {"objective": {"metric": "loss", "goal": {"light": 0.1, "full": 0.2}}},
+            "objective: goal: each must be harder than the one before (mode min), but got light=0.1 and then full=0.2",
+        ),
         (
             {"anchors": {"random_search": 0.99, "best_known": 0.9, "source": "planted"}},
             "anchors: best_known must be better than random_search, but the max of 'accuracy' is better",

@@ -58,7 +58,7 @@ def _rich() -> list[dict[str, Any]]:
         "name": "all",
         "workload": {"name": "surrogate", "options": {"noise": 0.1}},
         "search_space": {"learning_rate": SPACE["learning_rate"]},
-        "objective": {"metric": "validation_accuracy", "threshold": 0.9},
+        "objective": {"metric": "validation_accuracy", "goal": 0.9},
         "sampler": {"name": "tpe", "n_startup_trials": 3},
         "pruner": {"name": "asha", "first_rung_epochs": 1, "reduction_factor": 3},
         "budget": {"trials": 8, "epochs_per_trial": 9, "epochs_total": 50, "wall_clock_seconds": 30.5},

@@ -105,7 +105,7 @@ def _axes(tree: dict[str, Any], chance: random.Random) -> None:
         "workers.count": [1, 10**9],
         "pruner": ["none", {"name": "asha"}, "median"],
         "workload.name": ["null", "sleep"],
-        "objective.threshold": [-1e308, 0, 1e308],
+        "objective.goal": [-1e308, 0, 1e308],
     }
     chosen: dict[str, list[Any]] = {name: values for name, values in lists.items() if chance.random() < 0.4} or {
         "budget.trials": [1, 2]

@@ -5,6 +5,7 @@ Who ended a trial decides whether it timed out, never how its cause begins.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ import pytest
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from record.test_derive import one_trial, trial
+from tuneoff.experiment.spec import Budget, Objective, Workers
 from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
-from tuneoff.record.endings import KILLED
+from tuneoff.record.endings import AT_GOAL, KILLED
 from tuneoff.record.events import schema
+from tuneoff.trust.history_check.rules import check_history
 
 
 def test_the_own_end_of_a_trial_wins_over_an_observer_that_was_first() -> None:
@@ -149,3 +152,35 @@ def test_a_trial_that_only_an_observer_saw_end_is_complete_with_all_planned_epoc
             schema.TrialEnded, 9, trial="1", state="failed", epochs=0, by="coordinator", cause="x", charged="workload"
         )
         assert trial(log).state == state
+
+
+@pytest.mark.parametrize("by", ["the framework", ""])
+def test_a_run_that_ends_at_its_goal(by: str) -> None:
+    """The trial that met it is complete, others that the framework ended then are cancelled, and nothing of it is a breach."""
+    log = Log()
+    log.step("deploy", 0, 1)
+    for name, value, stop in (("met", 0.9, "pruned"), ("cut", 0.4, "pruned"), ("through", 0.5, "completed")):
+        worker = log.process("worker", 2)
+        log.submit(name, 3)
+        worker.start(name, 4, slot=("met", "cut", "through").index(name))
+        worker.epoch(name, 1, 5, value, reported=5.5, stop=stop == "pruned")
+        if stop == "completed":
+            worker.epoch(name, 2, 8, value, reported=8)
+        worker.end(name, 8 if stop == "completed" else 7, stop, 2 if stop == "completed" else 1)  # type: ignore[arg-type]
+    log.coordinator.add(schema.GoalMet, 6, trial="met", by=by)
+    log.coordinator.add(schema.BestKnown, 9, trial="met", value=0.9)
+    objective = Objective(metric="validation_accuracy", mode="max", goal=0.8, goals={"light": 0.45, "full": 0.8}, stop=True)
+    spec = make_spec(objective=objective, budget=Budget(trials=10, epochs_per_trial=2), workers=Workers(count=3))
+    run = with_metrics(derive(log.pairs(), spec))
+    states = {trial.trial: (trial.state, trial.cause, trial.stop_epoch) for trial in run.trials}
+    assert states["through"] == ("completed", None, None)
+    if by:
+        assert states["met"] == ("completed", None, None)
+        assert states["cut"] == ("cancelled", AT_GOAL, None)
+        assert run.metrics["goal.seconds"].value == run.metrics["goal.full.seconds"].value == 2
+        assert run.metrics["waste.post_goal.trials"].value == 3
+        assert run.metrics["goal.light.seconds"].value == 2
+    assert {flag.name for flag in run.flags} >= {"stopped_at_goal" if by else "stopped_by_core"}
+    assert check_history(log.pairs(), spec, is_done=True) == []
+    spec = replace(spec, experiment=replace(spec.experiment, objective=replace(objective, goal=0.95)))
+    assert [breach.rule for breach in check_history(log.pairs(), spec, is_done=True)] == ["goal-not-met"]

@@ -12,6 +12,7 @@ from tuneoff.adapter import Adapter, Best, Capabilities, Offer, Support, import_
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.experiment.strategies import LISTED, search_refusal
 from tuneoff.experiment.translation import FrameworkSpace, native_space, translation_of
+from tuneoff_adapters.deephyper import STOPS_AT_GOAL
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -27,6 +28,7 @@ class DeepHyperAdapter(Adapter):
         minimum_version="0.13.2",
         below_version="0.14",
         install="tuneoff[deephyper]",
+        stops_at_goal=STOPS_AT_GOAL,
         first_configurations="initial_points of CBO, and of ExperimentalDesignSearch, which stands in for RandomSearch",
         samplers={
             "random": Offer(implementation="deephyper.hpo.RandomSearch", least_width=1e-9, note="ConfigSpace keeps 13 decimals"),

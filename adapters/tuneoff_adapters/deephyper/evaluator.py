@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import math
 import os
 import signal
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from deephyper.evaluator import Evaluator, Job, JobStatus, RunningJob
+from deephyper.evaluator.callback import SearchEarlyStopping
 
 from tuneoff.base.identity import trial_name
 from tuneoff.base.process_limits import die_with_parent
@@ -24,6 +26,7 @@ from tuneoff.run.trial.children import hold_children, left_by
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.run_trial import Decision, run_trial
 from tuneoff.run.trial.trial_process import TrialBudget, trial_process
+from tuneoff_adapters.deephyper import STOPS_AT_GOAL
 
 Answer = tuple[str, float | str]  # the state of a trial, and its objective (higher is better)
 _context = functools.lru_cache(maxsize=1)(TrialContext.read)
@@ -75,12 +78,32 @@ class _Worker:
         os.close(self.pidfd)
 
 
+class GoalCallback(SearchEarlyStopping):  # type: ignore[misc]
+    """Stops the search once a completed trial has met the goal; DeepHyper stops beyond its threshold, not at it."""
+
+    def __init__(self, context: RunContext) -> None:
+        objective, self._events = context.spec.experiment.objective, context.events
+        goal = (objective.goal or 0.0) * (1 if objective.mode == "max" else -1)
+        super().__init__(0, objective_func=_completed, threshold=math.nextafter(goal, -math.inf), verbose=False)
+
+    def on_done(self, job: Job) -> None:
+        was_stopped = self.search_stopped
+        super().on_done(job)
+        if self.search_stopped and not was_stopped:
+            self._events.write("goal_met", trial=job.metadata["trial"], by=STOPS_AT_GOAL)
+
+
+def _completed(job: Job) -> float:
+    return float(job.objective) if job.metadata.get("state") == "completed" else -math.inf
+
+
 class TrialEvaluator(Evaluator):  # type: ignore[misc]
     """Runs jobs in forked processes, as ProcessPoolEvaluator does, but the death of one fails its own trial alone."""
 
     def __init__(self, context: RunContext, translation: Translation, storage: Any) -> None:
         workers = context.spec.experiment.workers.count
-        super().__init__(train, num_workers=workers, storage=storage)
+        callbacks = [GoalCallback(context)] if context.spec.experiment.objective.stop else []
+        super().__init__(train, num_workers=workers, storage=storage, callbacks=callbacks)
         self._context, self._translation, self._budget = context, translation, TrialBudget(context.trial_context)
         self._retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
         self._workers: dict[int, _Worker] = {}

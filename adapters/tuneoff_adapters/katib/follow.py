@@ -74,7 +74,7 @@ class Follower(PodFollower[FollowedTrial]):
             pass
         self._raise_if_broken()
         missing = self._plan.trials - len(self.ledger.trials)
-        if self.ledger.repeated and missing > 0 and not self._is_cut:
+        if self.ledger.repeated and missing > 0 and not (self._is_cut or self.ledger.is_goal_met):
             raise InfrastructureError(
                 f"Katib must give each of {self._plan.trials} configurations, but gave {len(self.ledger.repeated)} again and "
                 f"{missing} never ({self._no_more or 'it ended before one more was asked for'}): its controller loses answers of "
@@ -124,6 +124,8 @@ class Follower(PodFollower[FollowedTrial]):
                     self.fail(StepError(f"experiment {self._plan.experiment} was deleted by someone else; run it again"))
                 elif has(obj, "Failed"):
                     self._sources.wake()  # the suggestion knows why
+                elif self._plan.goal is not None and has(obj, "Succeeded"):
+                    self.ledger.take_end(obj, t)
         elif resource is TRIALS:
             trial = self.ledger.take_trial(kind, obj, t)
             if trial is not None:

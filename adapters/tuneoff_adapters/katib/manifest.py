@@ -44,6 +44,7 @@ def experiment_manifest(plan: KatibPlan) -> Manifest:
             "objectiveMetricName": layout.OBJECTIVE,
             "additionalMetricNames": [],
             "metricStrategies": [strategy],
+            **({} if plan.goal is None else {"goal": plan.goal}),
         },
         "algorithm": _algorithm(plan.algorithm),
         "parallelTrialCount": plan.parallel,

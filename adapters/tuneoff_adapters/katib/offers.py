@@ -122,6 +122,7 @@ CAPABILITIES = Capabilities(
         ),
     },
     retry=Support.NOT_BY_TUNEOFF,
+    stops_at_goal="objective.goal of the Experiment",
     long_lived_workers=False,
     reports="at_end",  # the objective of its getting-started page prints its result once
     memory_limiter="container",
@@ -174,6 +175,8 @@ def refusal(spec: RunSpec) -> str | None:
         )
     if (reason := epochs_refusal(spec) or sampler_refusal(spec, CAPABILITIES)) is not None:
         return reason
+    if spec.experiment.objective.stop and spec.experiment.pruner.name == "median":
+        return "Katib ends at its goal also by a trial that it stopped early, whose model is lost; use pruner none, or no `stop`"
     experiment, sampler, space = spec.experiment, spec.experiment.sampler.name, spec.experiment.search_space
     if sampler not in LISTED:
         if not space.searched:

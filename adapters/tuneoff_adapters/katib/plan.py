@@ -38,6 +38,7 @@ class KatibPlan(PodPlan):
     algorithm: KatibAlgorithm
     early_stopping: KatibAlgorithm | None
     direction: Literal["minimize", "maximize"]
+    goal: float | None  # at which the Experiment ends
     trials: int  # maxTrialCount
     parallel: int  # parallelTrialCount
     pod_seconds: int  # activeDeadlineSeconds of a trial's Job: a backstop, it counts the time in the queue too
@@ -69,6 +70,7 @@ def katib_plan(context: RunContext) -> KatibPlan:
         algorithm=algorithm,
         early_stopping=early_stopping_of(spec),
         direction="minimize" if experiment.objective.mode == "min" else "maximize",
+        goal=experiment.objective.goal if experiment.objective.stop else None,
         trials=trials,
         parallel=min(experiment.workers.count, trials),
         pod_seconds=math.ceil(experiment.timeouts.trial_seconds + options.pending_seconds),

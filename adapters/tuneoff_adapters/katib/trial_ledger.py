@@ -13,6 +13,7 @@ from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff.record.events.schema import EndState, Epoch, Event, TrialEnded, TrialStarted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.run_trial import OUT_OF_TIME
+from tuneoff_adapters.katib.offers import CAPABILITIES
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.katib.results import TrialReport
 from tuneoff_adapters.kubernetes.clock_skew import Creations, PodClock
@@ -23,6 +24,7 @@ from tuneoff_adapters.kubernetes.layout import trial_id
 from tuneoff_adapters.kubernetes.resources import Object, has, is_unschedulable, name_of, terminal
 
 REPEATED = "configuration_repeated"  # flag
+GOAL_REACHED = "ExperimentGoalReached"  # reason of a condition
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,6 +121,7 @@ class TrialLedger:
         self._by_index: dict[str, str] = {}  # Katib's name of the trial that has an index of the list
         self.trials: dict[str, FollowedTrial] = {}  # by Katib's name
         self.over_budget: set[str] = set()
+        self.is_goal_met = False
         self.repeated: dict[str, str] = {}  # of them those with a listed configuration that another trial has: that one's name
         self.pods: dict[str, Object] = {}  # by name, as last seen, while they are there
 
@@ -135,6 +138,14 @@ class TrialLedger:
     def take_experiment(self, experiment: Object, t: int) -> None:
         """Take in the Experiment as it was first seen: by it, the server's clock is known."""
         self._creations.note(experiment, t)
+
+    def take_end(self, experiment: Object, t: int) -> None:
+        """Take in the Experiment as it has succeeded, which it may have by its goal."""
+        optimum = self.trials.get(experiment["status"].get("currentOptimalTrial", {}).get("bestTrialName"))
+        is_goal_met = any(condition.get("reason") == GOAL_REACHED for condition in experiment["status"]["conditions"])
+        if is_goal_met and not self.is_goal_met and optimum is not None:
+            self.is_goal_met = True
+            self._events.write("goal_met", t=t, trial=optimum.trial_id, by=CAPABILITIES.stops_at_goal)
 
     def take_trial(self, kind: str, obj: Object, t: int) -> FollowedTrial | None:
         """Take in a Trial object, and its pod if that was seen first; None where it is not to be trained.

@@ -5,7 +5,6 @@ Every field that the meaning depends on is set, also where a server's default is
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -33,7 +32,7 @@ def config_map(plan: PodPlan, settings: Mapping[str, str]) -> Manifest:
     Raises:
         UnsupportedError: it is larger than a config map may be.
     """
-    data = {layout.CONTEXT_KEY: json.dumps(dataclasses.asdict(plan.trial_context)), **settings}
+    data = {layout.CONTEXT_KEY: json.dumps(plan.trial_context.to_json()), **settings}
     size = sum(len(key) + len(text.encode()) for key, text in data.items())
     if size > CONFIG_MAP_BYTES:
         raise UnsupportedError(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tuneoff.adapter import Capabilities, Offer, Support
+from tuneoff_adapters.optuna.plan import STOPS_AT_GOAL
 from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, GP_POINTS, SAMPLER_OPTIONS
 
 _NO_LOG = "no log line per trial"
@@ -18,6 +19,7 @@ CAPABILITIES = Capabilities(
     module="optuna",
     minimum_version="4.0",
     below_version="6",
+    stops_at_goal=STOPS_AT_GOAL,
     first_configurations="optuna.study.Study.enqueue_trial",
     install="tuneoff[optuna]",
     samplers={

@@ -193,4 +193,5 @@ def study_plan(spec: RunSpec, folder: Path, storage: Storage = JOURNAL, study_na
         pruner=experiment.pruner,
         stops=dict(experiment.stops) if experiment.pruner.name == "scripted" else {},
         seed=spec.sampler_seed,
+        goal=experiment.objective.goal if experiment.objective.stop else None,
     )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tuneoff.workload import Mode
 
 RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes, of retries only
+STOPS_AT_GOAL = "optuna.study.Study.stop in a callback of each worker"
 _NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 
 
@@ -71,6 +72,7 @@ class StudyPlan:
     pruner: Strategy
     stops: Mapping[str, int]  # configuration digest -> last epoch, for `scripted`
     seed: int
+    goal: float | None = None  # at which the run ends
     storage: Storage = JOURNAL
     is_in_pods: bool = False  # the workers run in pods: then the coordinator counts the asks
     is_on_hosts: bool = False  # they run on several hosts, and have this folder there

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from optuna import TrialPruned, exceptions
 from optuna.study import Study
-from optuna.trial import FrozenTrial, Trial
+from optuna.trial import FrozenTrial, Trial, TrialState
 
 from tuneoff.base import clock
 from tuneoff.base.identity import trial_name
@@ -19,7 +19,7 @@ from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import Decision
 from tuneoff.run.trial.trial_process import Tickets
-from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan
+from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, STOPS_AT_GOAL, Broken, Finished, Order, StudyPlan
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.search import chosen, distributions, make_sampler
 from tuneoff_adapters.optuna.server_errors import server_away
@@ -104,7 +104,8 @@ class _Asker:
         self._write_state(WorkerStage.ASKING)
         self._asking_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
         try:
-            self._study.optimize(self._objective, n_trials=1, catch=(TrialFailedError,))
+            callbacks = None if self._plan.goal is None else [self._stop_at_goal]
+            self._study.optimize(self._objective, n_trials=1, catch=(TrialFailedError,), callbacks=callbacks)
         except Exception as error:  # of the tell: how the trial ended in truth is written already
             # of a trial whose heartbeat has failed; Optuna's own handling asserts that this cannot be
             cause = error.__context__ if isinstance(error, AssertionError) else error
@@ -153,6 +154,16 @@ class _Asker:
         self._write_state(WorkerStage.FAILED)
         self._budget_over = outcome.state in ("refused", "cancelled")
         raise TrialFailedError(outcome.cause or outcome.state)
+
+    def _stop_at_goal(self, study: Study, trial: FrozenTrial) -> None:
+        """Stop asking once the study has a trial that met the goal; the other workers see it after the trial that they run."""
+        goal, sign = self._plan.goal or 0.0, 1 if self._plan.mode == "max" else -1
+        completed = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        met = next((other for other in completed if sign * (other.value or 0.0) >= sign * goal), None)
+        if met is not None:
+            study.stop()
+            self._budget_over = True
+            self._events.write("goal_met", trial=trial_name(met.user_attrs.get(RETRY_OF, met.number)), by=STOPS_AT_GOAL)
 
     def _count_cpu(self) -> None:
         """Add what was used since `_cpu_ns` to what the storage costs this worker: in ask, report and tell."""

@@ -74,7 +74,7 @@ class RayTuneAdapter(Adapter):
         import numpy
         from ray import train, tune
 
-        from tuneoff_adapters.ray_tune.observer import Observer
+        from tuneoff_adapters.ray_tune.observer import GoalStopper, Observer
         from tuneoff_adapters.ray_tune.schedulers import make_scheduler
         from tuneoff_adapters.ray_tune.searchers import make_search, param_space
         from tuneoff_adapters.ray_tune.trainable import TrialTrainable
@@ -110,6 +110,7 @@ class RayTuneAdapter(Adapter):
                 verbose=0,
                 checkpoint_config=configs.CheckpointConfig(checkpoint_at_end=False),
                 failure_config=configs.FailureConfig(max_failures=experiment.failures.retries, fail_fast=False),
+                stop=GoalStopper(self._submissions) if experiment.objective.stop else None,
                 callbacks=[Observer(self._submissions, self._termination)],
             ),
         )

@@ -9,11 +9,12 @@ from typing import Any
 
 from ray import cloudpickle
 from ray.exceptions import RayActorError
-from ray.tune import Callback
+from ray.tune import Callback, Stopper
 from ray.tune.experiment import Trial
 
 from tuneoff.errors import TrialFailedError
 from tuneoff_adapters.ray_tune.config_keys import EPOCH, OBJECTIVE
+from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import Submission, Submissions
 
@@ -66,6 +67,29 @@ def _origin(error: BaseException | None) -> BaseException | None:
     return cause if isinstance(cause, BaseException) else error
 
 
+class GoalStopper(Stopper):  # type: ignore[misc]
+    """Stops all trials once one has reported a value that meets the goal."""
+
+    def __init__(self, submissions: Submissions) -> None:
+        self._submissions = submissions
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        submissions = self._submissions
+        if not submissions.is_goal_met and submissions.context.spec.experiment.objective.is_met(result.get(OBJECTIVE)):
+            submissions.is_goal_met = True
+            for other in submissions.all():  # what runs on is ended before its last epoch
+                other.is_stopped |= other.ray_trial.trial_id != trial_id and not other.ray_trial.is_finished()
+            trial = submissions[trial_id].trial_id
+            submissions.context.events.write("goal_met", trial=trial, by=CAPABILITIES.stops_at_goal)
+        return submissions.is_goal_met
+
+    def stop_all(self) -> bool:
+        return self._submissions.is_goal_met
+
+
 class Observer(Callback):  # type: ignore[misc]
     """Writes stops and deaths, announces the next attempt at a trial, and lets a SIGTERM through between two steps."""
 
@@ -86,7 +110,8 @@ class Observer(Callback):  # type: ignore[misc]
         if OBJECTIVE in result:
             self._submissions.note(submission, result[OBJECTIVE])
         epoch = result.get(EPOCH, 0)
-        if result.get("done") and epoch < self._epochs:  # the scheduler said STOP: a natural end comes without a result
+        is_by_scheduler = result.get("done") and not self._submissions.is_goal_met  # a natural end comes without a result
+        if is_by_scheduler and epoch < self._epochs:
             submission.is_stopped = True
             self._events.write("stop_decided", trial=submission.trial_id, epoch=epoch)
 

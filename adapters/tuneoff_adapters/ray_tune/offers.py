@@ -74,6 +74,7 @@ CAPABILITIES = Capabilities(
         "scripted": Offer(implementation="tuneoff_adapters.ray_tune.schedulers.ScriptedScheduler, a FIFOScheduler"),
     },
     retry=Support.YES,
+    stops_at_goal="a ray.tune.Stopper with stop_all",
     long_lived_workers=True,
     reports="at_end",  # its page on trainables: "we could also report only a single time at the end with the final score"
     changed_defaults=(

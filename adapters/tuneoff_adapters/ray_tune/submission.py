@@ -42,6 +42,7 @@ class Submissions:
         self._translation = translation
         self.keys = {f"p{number}": name for number, name in enumerate(translation.native)}  # Ray splits names at "/"
         self._by_ray_id: dict[str, Submission] = {}
+        self.is_goal_met = False
         self.budget = TrialBudget(context.trial_context)
         self.retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
 

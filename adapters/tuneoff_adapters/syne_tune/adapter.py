@@ -66,7 +66,7 @@ class SyneTuneAdapter(Adapter):
     def setup(self) -> None:
         from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
         from tuneoff_adapters.syne_tune.dispatch import Dispatch
-        from tuneoff_adapters.syne_tune.tuner import TrialProcesses, make_tuner
+        from tuneoff_adapters.syne_tune.tuner import TrialProcesses, goal_criterion, make_tuner
 
         context, spec = self.context, self.context.spec
         name, options = spec.experiment.sampler.name, spec.experiment.sampler.options
@@ -77,7 +77,9 @@ class SyneTuneAdapter(Adapter):
         self._dispatch = Dispatch(context)
         self._backend = TrialProcesses(context, self._dispatch, {TRIAL_MARK: context.execution_id})
         scheduler = BudgetedScheduler(context, self._dispatch, make_scheduler(spec, translation), translation)
-        self._tuner = make_tuner(self._backend, scheduler, spec.experiment.workers, offers.poll_seconds(spec))
+        objective = spec.experiment.objective
+        criterion = {"criterion": goal_criterion(objective, self._dispatch)} if objective.stop else {}
+        self._tuner = make_tuner(self._backend, scheduler, spec.experiment.workers, offers.poll_seconds(spec), **criterion)
 
     def run_trials(self) -> None:
         try:

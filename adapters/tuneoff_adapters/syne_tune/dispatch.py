@@ -47,6 +47,7 @@ class Dispatch:
         self._ended_early: set[int] = set()
         self.tasks: dict[int, TrialTask] = {}
         self.completed: set[int] = set()
+        self.is_goal_met = False
 
     def propose(self, task: TrialTask) -> None:
         """Note what the scheduler's suggestion stands for; the next `start` is of it."""
@@ -68,6 +69,12 @@ class Dispatch:
         if number in self._ended_early:  # its process was gone before the tuner read that report
             self.completed.discard(number)
         self._context.events.write("stop_decided", trial=self.tasks[number].trial_id, epoch=epoch)
+
+    def goal_met(self, number: int, by: str) -> None:
+        """Log that Syne Tune ends the tuning as this trial has met the goal: it counts as complete, wherever it is ended."""
+        self.is_goal_met = True
+        self.completed.add(number)
+        self._context.events.write("goal_met", trial=self.tasks[number].trial_id, by=by)
 
     def has_completed_early(self, number: int, pid: int, exit_code: int) -> bool:
         """Tell, of a process that is gone before all its epochs were reported, whether its training ended by itself.

@@ -54,6 +54,7 @@ CAPABILITIES = Capabilities(
     minimum_version="0.13",
     below_version="0.17",
     install="tuneoff[syne-tune]",
+    stops_at_goal="syne_tune.StoppingCriterion with max_metric_value or min_metric_value",
     first_configurations="points_to_evaluate of the searcher",
     platforms=("local",),
     samplers={

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from syne_tune import Tuner
+from syne_tune import StoppingCriterion, Tuner
 from syne_tune.backend import LocalBackend
 from syne_tune.backend.trial_status import Status
 from syne_tune.tuning_status import TuningStatus
@@ -19,12 +20,14 @@ from syne_tune.tuning_status import TuningStatus
 from tuneoff.base import clock
 from tuneoff.base.process_limits import as_parent
 from tuneoff.base.processes import kill_tree
-from tuneoff.experiment.spec import Workers
+from tuneoff.experiment.spec import Objective, Workers
 from tuneoff.record.run_context import RunContext
 from tuneoff.run import trial
 from tuneoff_adapters.syne_tune import reporter
 from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
+from tuneoff_adapters.syne_tune.offers import CAPABILITIES
+from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
 
 GONE_SECONDS = 10.0  # a process that outlives its SIGKILL by so long is flagged
 NEVER_SECONDS = 1e9
@@ -54,8 +57,11 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
     def stop_all(self) -> None:
         """End what still runs, when the tuner ends. The parent reads the whole output of every trial of the run again to
         find out what does, and fails for a trial whose start was interrupted."""
-        for number in self.trial_subprocess:
+        since_ns = clock.monotonic_ns()
+        for number, process in self.trial_subprocess.items():
             self._kill_process(number)
+            if self._dispatch.is_goal_met and number not in self._final:
+                self._dispatch.was_killed(number, process.pid, since_ns)
 
     def wait_all(self) -> None:
         """Wait for every process, after all were killed, so that none is left as a zombie."""
@@ -129,6 +135,24 @@ class PatientTuner(Tuner):  # type: ignore[misc]
             self._sleep()
 
 
+def goal_criterion(objective: Objective, dispatch: Dispatch) -> Callable[[TuningStatus], bool]:
+    """Return Syne Tune's criterion for the goal; it is asked after new trials were started, and stops beyond its bound."""
+    bound, beyond = ("max_metric_value", -math.inf) if objective.mode == "max" else ("min_metric_value", math.inf)
+    assert objective.goal is not None
+    criterion = StoppingCriterion(**{bound: {OBJECTIVE: math.nextafter(objective.goal, beyond)}})
+
+    def is_met(status: TuningStatus) -> bool:
+        if not criterion(status):
+            return False
+        for number, statistics in status.trial_metric_statistics.items():
+            values = statistics.max_metrics if objective.mode == "max" else statistics.min_metrics
+            if not dispatch.is_goal_met and objective.is_met(values.get(OBJECTIVE)):
+                dispatch.goal_met(number, CAPABILITIES.stops_at_goal)
+        return True
+
+    return is_met
+
+
 class Silence:
     """Stands in for Syne Tune's logger, which prints coloured text and emojis for every trial."""
 
@@ -136,12 +160,18 @@ class Silence:
         return lambda *values, **named: None
 
 
-def make_tuner(backend: TrialProcesses, scheduler: BudgetedScheduler, workers: Workers, poll_seconds: float) -> PatientTuner:
-    """Return the tuner of a run; it ends when the scheduler suggests nothing and nothing runs."""
+def make_tuner(
+    backend: TrialProcesses,
+    scheduler: BudgetedScheduler,
+    workers: Workers,
+    poll_seconds: float,
+    criterion: Callable[[TuningStatus], bool] = lambda status: False,
+) -> PatientTuner:
+    """Return the tuner of a run; it ends when the scheduler suggests nothing and nothing runs, or by the criterion."""
     tuner = PatientTuner(
         trial_backend=backend,
         scheduler=scheduler,
-        stop_criterion=lambda status: False,
+        stop_criterion=criterion,
         n_workers=workers.count,
         sleep_time=poll_seconds,
         results_update_interval=NEVER_SECONDS,

@@ -109,6 +109,7 @@ class Capabilities:
     samplers: Mapping[str, Offer] = field(default_factory=dict)
     pruners: Mapping[str, Offer] = field(default_factory=dict)
     retry: Support = Support.NOT_BY_TUNEOFF
+    stops_at_goal: str = ""  # the framework's means to end a run once a trial has met the goal; "": none, so that core does it
     first_configurations: str = ""  # the framework's means to try given ones first, which its samplers learn from; "": none
     long_lived_workers: bool = True  # False: one process per trial
     reports: Reports = "every_epoch"  # none | at_end | every_epoch

@@ -163,6 +163,9 @@ def _union(structures: Sequence[Any], others: Sequence[Any], or_none: bool, exac
         return None
     if isinstance(value, str) and str in others:
         return value
+    free = [member for member in others if get_origin((get_args(member) or (member,))[0]) is dict]
+    if free and isinstance(value, dict):
+        return _reader(free[0], exact)(value)
     if others and not (structures and isinstance(value, dict)):
         return _reader(others[-1], exact)(value)
     if len(structures) == 1:

@@ -88,6 +88,7 @@ def _to_json(listing: AdapterListing) -> dict[str, Any]:
         "pruners": {name: _offer_to_json(offer) for name, offer in capabilities.pruners.items()},
         "retry": capabilities.retry.value,
         "first_configurations": capabilities.first_configurations or None,
+        "stops_at_goal": capabilities.stops_at_goal or None,
         "long_lived_workers": capabilities.long_lived_workers,
         "changed_defaults": list(capabilities.changed_defaults),
         "notes": list(capabilities.notes),
@@ -128,6 +129,7 @@ def _rows(capabilities: Capabilities) -> Iterator[Row]:
     yield ("feature", "retry", capabilities.retry.value, "failures.retries: a trial whose worker died is tried again")
     first = capabilities.first_configurations
     yield ("feature", "first_configurations", "yes" if first else "no", first)
+    yield ("feature", "stop at the goal", "yes" if capabilities.stops_at_goal else "by tuneoff", capabilities.stops_at_goal)
     workers = "its workers live for the whole run" if capabilities.long_lived_workers else "one process per trial"
     yield ("feature", "long_lived_workers", "yes" if capabilities.long_lived_workers else "no", workers)
 

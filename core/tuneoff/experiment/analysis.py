@@ -104,6 +104,8 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         stated[KEY] = file.analysis.quality_margin
     elif margins := workload_margins(cell.spec.experiment.workload for cell in cells):
         stated[WORKLOADS] = margins
+    if file.analysis.weights is not None:
+        stated["weights"] = file.analysis.weights
     anchors = {
         str(variant.values.get(TASK, "")): msgspec.structs.asdict(variant.file.anchors)
         for variant in file.variants
@@ -113,6 +115,8 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         stated["anchors"] = anchors
     has_test = all(workload_at(target).has_test for target in {cell.spec.experiment.workload.target for cell in cells})
     changed = {} if has_test else {TESTED: VALIDATED}  # where a workload offers no test, quality is judged on validation
+    if any(cell.spec.experiment.objective.stop for cell in cells):  # a job that ends at a goal runs as many trials as that takes
+        changed |= {f"{what}.per_completed_trial_without_test": f"{what}.job_without_test" for what in ("energy", "cost")}
     firsts = [entry.label for entry in entries if entry.replicate == 0]
     comparisons = [
         {"variant": dict(variant.values), "adapters": [first, second]}

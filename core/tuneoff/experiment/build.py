@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from tuneoff import registry
@@ -158,13 +160,25 @@ def _objective(part: ObjectivePart, workload: type[Workload]) -> spec.Objective:
         if part.mode is None and metric != "validation_accuracy":
             rule = f"mode: it must be given for {metric!r}, as the workload does not say which direction is better"
             raise ExperimentError(f"{rule}; write mode: max or mode: min")
-        return spec.Objective(metric=metric, mode=part.mode or "max", threshold=part.threshold)
+        return _with_goals(spec.Objective(metric=metric, mode=part.mode or "max"), part)
     if metric not in workload.metrics:
         raise ExperimentError(f"metric: {unknown_name('metric', metric, workload.metrics)}")
     mode = workload.metrics[metric]
     if part.mode is not None and part.mode != mode:
         raise ExperimentError(f"mode: {metric!r} is better at its {mode}, but got mode={part.mode!r}; leave `mode` out")
-    return spec.Objective(metric=metric, mode=mode, threshold=part.threshold)
+    return _with_goals(spec.Objective(metric=metric, mode=mode), part)
+
+
+def _with_goals(objective: spec.Objective, part: ObjectivePart) -> spec.Objective:
+    goals = part.goal if isinstance(part.goal, dict) else {}
+    for (easier, value), (name, harder) in itertools.pairwise(goals.items()):
+        if not objective.is_better(harder, than=value):
+            rule = f"each must be harder than the one before (mode {objective.mode})"
+            raise ExperimentError(f"goal: {rule}, but got {easier}={value:g} and then {name}={harder:g}; write the hardest last")
+    goal = next(reversed(goals.values())) if isinstance(part.goal, dict) else part.goal
+    if part.stop and goal is None:
+        raise ExperimentError("stop: there is no goal to stop at; write goal: VALUE, or leave `stop` out")
+    return replace(objective, goal=goal, goals=goals, stop=part.stop)
 
 
 def _configurations(file: ExperimentFile, space: SearchSpace) -> Configurations:

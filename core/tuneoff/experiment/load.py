@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.reading import Refused, read
+from tuneoff.base.targets import unknown_name
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.accounting.resolve import resolve
@@ -93,6 +94,9 @@ def load_matrix(
                 f"configurations: all runs together may list at most {MAX_LISTED}, but they list {listed}; "
                 "ask for fewer configurations, or for fewer runs"
             )
+        tasks = {str(variant.values.get(TASK, "")) for variant in variants}
+        if unknown := [name for name in first.analysis.weights or {} if name not in tasks]:
+            raise ExperimentError(f"analysis.weights: {unknown_name('task', unknown[0], filter(None, tasks))}")
         accounting = resolve(first.carbon, first.prices)
     except ExperimentError as error:
         raise ExperimentError(f"{path}: {' '.join(str(error).split())}") from error  # keys and values may break lines

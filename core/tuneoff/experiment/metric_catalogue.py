@@ -52,7 +52,7 @@ FURTHER = (  # what `report --json` has the figures of, beside the metrics of it
     *("slots.utilization", "memory.driver_peak_rss", "stage.ask"),
 )
 DEVICE_PEAK = "memory.device_peak[N]"
-_NAMED = re.compile(rf"^(test|stage|phase)\..+|^(\w+\.step)\.(?:{'|'.join(STEPS)})$")
+_NAMED = re.compile(rf"^(test|stage|phase)\..+|^(\w+\.step)\.(?:{'|'.join(STEPS)})$|^(goal)\..+(?=\.seconds$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,12 @@ _ROWS = (
         is_counted=True,
         is_signed=True,
     ),
-    *family("goal.", "s", ("seconds", "first submission to the epoch that met `objective.threshold`")),
+    *family(
+        "goal.",
+        "s",
+        ("seconds", "first submission to the epoch that met `objective.goal`, the hardest of several"),
+        ("NAME.seconds", "the same of one of several goals"),
+    ),
     *family(
         "goal.",
         "count",
@@ -144,7 +149,7 @@ _ROWS = (
         ("refused", "requests beyond the budget"),
         ("retries", "attempts beyond the first"),
         ("distinct_configurations", "different configurations among the used trials"),
-        ("ended_early", "completed trials whose training ended by itself before its planned epochs"),
+        ("ended_early", "completed trials whose training ended by itself, or at the goal, before its planned epochs"),
         ("pruned", "used trials that ended as pruned"),
         ("failed", "used trials that ended as failed"),
         ("cancelled", "used trials that ended as cancelled"),
@@ -291,6 +296,7 @@ _ROWS = (
     ),
     *family("stop.", "ms", ("busy_after_decision", "busy time after a decision to stop")),
     *_waste(),
+    *family("waste.", "count", ("post_goal.trials", "trials that did any work after the goal was met"), scale="difference"),
     *family(
         "pruning.",
         "count",
@@ -408,7 +414,7 @@ def metric_names() -> tuple[str, ...]:
 
 def general_name(name: str) -> str:
     """Return a name with `N` for its slot and `NAME` for its score, stage, phase or part: "test.accuracy" is a "test.NAME"."""
-    return _NAMED.sub(lambda match: f"{match[1] or match[2]}.NAME", re.sub(r"\[\d+\]$", "[N]", name))
+    return _NAMED.sub(lambda match: f"{match[match.lastindex or 0]}.NAME", re.sub(r"\[\d+\]$", "[N]", name))
 
 
 def metric(name: str) -> Metric:

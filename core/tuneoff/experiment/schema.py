@@ -145,11 +145,15 @@ class AdapterPart(FilePart, frozen=True, kw_only=True):
 
 
 class ObjectivePart(FilePart, frozen=True, kw_only=True):
-    """What is optimized; left out: the workload's default. `threshold`: the value that counts as reached."""
+    """What is optimized; left out: the workload's default. `goal`: the value from which on it is reached, or several by name, the
+    hardest last. `stop`: each framework ends a run once the goal is met."""
+
+    refused_keys: ClassVar[Mapping[str, str]] = {"threshold": "it is called `goal` now"}
 
     metric: Name | None = None
     mode: Literal["min", "max"] | None = None
-    threshold: float | None = None
+    goal: Annotated[dict[PlainName, float], Meta(min_length=1, max_length=20)] | float | None = None
+    stop: bool = False
 
 
 class BudgetPart(FilePart, frozen=True, kw_only=True):
@@ -199,6 +203,10 @@ class AnalysisPart(FilePart, frozen=True, kw_only=True):
     confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     quality_margin: Annotated[
         Annotated[float, Meta(gt=0)] | None, Meta(description="Of the selected model's test score; null: the workload's own.")
+    ] = None
+    weights: Annotated[
+        Annotated[dict[PlainName, Annotated[float, Meta(gt=0, le=1e6)]], Meta(min_length=1)] | None,
+        Meta(description="Of the tasks, for one score over them; of those that are not named: 1."),
     ] = None
     family_size: Annotated[
         int,

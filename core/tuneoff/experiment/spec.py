@@ -80,15 +80,31 @@ class EnvironmentSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What is optimized: a validation metric, its direction, and optionally the value that counts as reached."""
+    """What is optimized: a validation metric, its direction, and optionally the goal, from which value on it is reached.
+
+    `goals`: by name where there are several, of which the goal is the hardest. `stop`: a run ends once its goal is met.
+    """
 
     metric: str
     mode: Mode
-    threshold: float | None = None
+    goal: float | None = None
+    goals: Mapping[str, float] = field(default_factory=dict)
+    stop: bool = False
 
     def is_better(self, value: float, than: float | None) -> bool:
         """Tell whether `value` is strictly better than `than` (None: nothing yet)."""
         return than is None or (value > than if self.mode == "max" else value < than)
+
+    def is_met(self, value: float | None, goal: float | None = None) -> bool:
+        """Tell whether a value meets a goal: the one given, else the objective's."""
+        goal = self.goal if goal is None else goal
+        return value is not None and goal is not None and not self.is_better(goal, than=value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values: the goal under its first name, so that runs keep their ids, and what else is asked for."""
+        others = {"goals": dict(self.goals), "stop": self.stop}
+        asked = {name: value for name, value in others.items() if value}
+        return {"metric": self.metric, "mode": self.mode, "threshold": self.goal, **asked}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +199,10 @@ class Failures:
     ] = None
 
 
+def _stored_objective(data: Any) -> Any:
+    return {"goal" if key == "threshold" else key: data[key] for key in data} if isinstance(data, Mapping) else data
+
+
 def _read_space(data: Any) -> SearchSpace:
     space = SearchSpace.from_json(data)
     for _, dimension in space:
@@ -196,7 +216,7 @@ class ExperimentSpec:
 
     workload: WorkloadSpec
     search_space: Annotated[SearchSpace, Written(_read_space)]
-    objective: Objective
+    objective: Annotated[Objective, Written(_stored_objective)]
     sampler: Strategy
     pruner: Strategy
     budget: Budget

@@ -35,6 +35,7 @@ class TrialContext:
     wall_clock_seconds: float | None = None
     slots: int = 1
     threads: int = 1
+    goal: float | None = None  # at which core ends the run; None: it has none, or its framework does
     retries: int = 0  # that a trial may have: without any, no checkpoint need be enough to train on
     seed: int = 0
     memory_bytes: int | None = None
@@ -60,9 +61,13 @@ class TrialContext:
     def write(self) -> Path:
         """Write the file that `read` reads in one step and return its path."""
         temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(asdict(self)))
+        temporary.write_text(json.dumps(self.to_json()))
         os.replace(temporary, self.path)
         return self.path
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, which have no key for a goal where there is none."""
+        return {name: value for name, value in asdict(self).items() if name != "goal" or value is not None}
 
     @classmethod
     def read(cls, path: Path | str) -> TrialContext:
@@ -70,7 +75,7 @@ class TrialContext:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TrialContext:
-        """Return the context that `asdict` gave."""
+        """Return the context that `to_json` gave."""
         slots = [{**limits, "processors": tuple(limits["processors"])} for limits in data["limits"]]
         data["limits"] = tuple(SlotLimits(**limits) for limits in slots)
         return cls(**data)

@@ -20,7 +20,7 @@ from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.groups import Group, by_scope
-from tuneoff.judge.results import POOL, Run, Scope, disturbance
+from tuneoff.judge.results import POOL, Run, Scope, disturbance, value
 from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.measure.progress import has_progress
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE, SHARE
@@ -30,7 +30,7 @@ from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.record.store import is_final, repeat_number
 from tuneoff.run.run_ends import UNFINISHED
 
-WITHOUT_MODEL = "sampler_without_model"
+WITHOUT_MODEL, STOPPED_BY_CORE = "sampler_without_model", "stopped_by_core"
 _MOST_NAMED = 6
 _CATALOGUE: Mapping[str, Mapping[str, str]] = tomllib.loads(files("tuneoff.judge").joinpath("warnings.toml").read_text("utf-8"))
 _WEIGHTS = "an order is claimed only if it holds for all weights (W per reserved core over J per CPU second) from"
@@ -124,7 +124,8 @@ def _matrix_warnings(answers: Answers) -> Iterator[ResultsWarning]:
         yield _warning(
             "measured_on",
             what=f"{counted(len(tasks), 'task')} of {workloads}" if tasks else f"workload {workloads}",
-            trials=counted_range((experiment.budget.trials for experiment in experiments), "trial"),
+            trials=("at most " if any(experiment.objective.stop for experiment in experiments) else "")
+            + counted_range((experiment.budget.trials for experiment in experiments), "trial"),
             workers=counted_range((experiment.workers.count for experiment in experiments), "worker"),
         )
         if tasks and not frozen(results.plan.analysis).anchors:
@@ -189,7 +190,7 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
         why = Counter((share.reason_if_null if share is not None else None) or "no sample tells" for share in shares.values())
         reason, count = why.most_common(1)[0][0], len(disturbances.unknown)
         yield _warning("disturbance_unknown", runs, is_short=is_short, count=count, why=reason, **of)
-    for flag, meaning in {**WRONG_RESULT, WITHOUT_MODEL: ""}.items():
+    for flag, meaning in {**WRONG_RESULT, WITHOUT_MODEL: "", STOPPED_BY_CORE: ""}.items():
         if who := _flagged(distinct, names, flag):
             runs = [run for _, run in every if flag in run.flags]
             yield _warning("wrong_result" if meaning else flag, runs, who=who, meaning=meaning)
@@ -202,6 +203,9 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
         metrics = listed(dict.fromkeys(group.spec.experiment.objective.metric for group, _ in still))
         who = _most_frequent(Counter(names[group.label] for group, _ in still))
         yield _warning("no_progress", (run for _, run in still), runs=counted(len(still), "run"), who=who, metrics=metrics)
+    stopping = [run for group, run in every if run.is_done and group.spec.experiment.objective.stop]
+    if unmet := [run for run in stopping if value(run, "goal.seconds").value is None]:
+        yield _warning("goal_not_met", unmet, count=len(unmet), runs=counted(len(stopping), "run"))
     of_machine = [(run, flag) for _, run in every for flag in run.flags if flag in MACHINE and flag != DISTURBED]
     if of_machine:
         runs = list({run.run_id: run for run, _ in of_machine}.values())

@@ -33,7 +33,7 @@ TABLE_1: Mapping[str, tuple[str, str]] = {  # symbol: name, unit
     "ta": ("training algorithm", "text"),
     "sa": ("sampling strategy", "text"),
     "pa": ("pruning strategy", "text"),
-    "tg": ("optimization goal", "metric, mode, threshold"),
+    "tg": ("optimization goal", "metric, mode, goal"),
     "Φ": ("hyperparameter space", "set"),
     "pS": ("size of the space", "count"),
 }
@@ -320,7 +320,7 @@ def _goal(run: RunRecord, spec: RunSpec) -> Comparison:
     elif epochs:
         agrees, how = True, "epochs that report the metric; the framework's best trial is the best one by it"
     return (
-        {"metric": objective.metric, "mode": objective.mode, "threshold": objective.threshold},
+        {"metric": objective.metric, "mode": objective.mode, "goal": objective.goal},
         {"epochs_with_metric": with_metric, "epochs": len(epochs)} if epochs else None,
         agrees,
         how,

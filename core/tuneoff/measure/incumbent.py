@@ -77,12 +77,12 @@ def incumbents(run: RunRecord, objective: Objective | None = None) -> list[Impro
     return improvements
 
 
-def goal_reached(run: RunRecord) -> Improvement | None:
-    """Return the improvement that met the threshold first; None without a threshold, or if none met it."""
+def goal_reached(run: RunRecord, goal: float | None = None) -> Improvement | None:
+    """Return the improvement that met a goal first, the one given or the objective's; None without one, or if none met it."""
     objective = run.run_spec().experiment.objective
-    if objective.threshold is None:
+    if objective.goal is None:
         return None
-    return next((step for step in incumbents(run, objective) if not objective.is_better(objective.threshold, step.value)), None)
+    return next((step for step in incumbents(run, objective) if objective.is_met(step.value, goal)), None)
 
 
 def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
@@ -112,9 +112,12 @@ def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
         else missing(objective.metric, test.reason_if_null or no_trial if validation is not None else no_trial)
     )
     goal = goal_reached(run)
-    reason = "the objective has no threshold" if objective.threshold is None else "the threshold was not reached"
+    reason = "the objective has no goal" if objective.goal is None else "the goal was not met"
     for axis, unit in (("seconds", "s"), ("trials", "count"), ("epochs", "count")):
         values[f"goal.{axis}"] = metric_value_or(getattr(goal, axis) if goal is not None else None, unit, reason)
+    for name, value in objective.goals.items():
+        met = goal_reached(run, value)
+        values[f"goal.{name}.seconds"] = metric_value_or(met.seconds if met is not None else None, "s", "the goal was not met")
     return values
 
 

@@ -104,6 +104,9 @@ def waste_metrics(run: RunRecord) -> dict[str, MetricValue]:
         wasted = sum(end - start for _, (start, end) in wasted_segments(run, policy))
         values[f"waste.{policy}.time"] = milliseconds(wasted, "")
         values[f"waste.{policy}.core_time"] = metric_value(wasted * experiment.workers.cpus / 1e6, "core-ms")
+        if policy == "post_goal" and experiment.objective.stop:
+            trials = {trial for (trial, _), _, _ in wasted_attempts(run, policy)}
+            values["waste.post_goal.trials"] = metric_value(len(trials), "count")
     return values
 
 
@@ -118,7 +121,7 @@ def no_goal(run: RunRecord) -> str | None:
     """Return why there is no waste after the goal; None where the goal was met."""
     if goal_reached(run) is not None:
         return None
-    return "no goal" if run.run_spec().experiment.objective.threshold is None else "the goal was not met"
+    return "no goal" if run.run_spec().experiment.objective.goal is None else "the goal was not met"
 
 
 def waste_energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:

@@ -47,7 +47,7 @@ def derive(
     test = _test(collected, timeline)
     steps = _steps(collected, timeline)
     flags += _best_flags(best, trials)
-    promises = promise_flags(spec, trials)
+    promises = promise_flags(spec, trials, is_at_goal=spec.experiment.objective.stop and bool(collected.goals))
     flags += promises
     ruling = ruling or ruling_of(steps, trials, best, test, promises)
     reference = timeline.alignment.reference
@@ -237,6 +237,10 @@ def _flags(collected: Collected, timeline: Timeline, started_early: int) -> list
     if repeated:
         text = "an attempt was run again under the same number"
         flags.append(FlagRecord(name="attempt_repeated", text=text, count=repeated))
+    if (goal := timeline.first(collected.goals)) is not None:
+        name = "stopped_at_goal" if goal.event.by else "stopped_by_core"
+        text = f"trial {goal.event.trial} met the goal: {goal.event.by or 'tuneoff'} kept further ones back"
+        flags.append(FlagRecord(name=name, text=text))
     if collected.refused:
         budgets = ", ".join(sorted({seen.event.reason for seen in collected.refused}))
         text = f"the framework asked for trials beyond the budget ({budgets}); they were refused"

@@ -26,6 +26,7 @@ NOT_STOPPED = "scripted_stop_missed"
 LOST = "lost: its end was not observed"
 NEVER_STARTED = "submitted, but no process took it up before the run ended"
 UNKNOWN = "failed without a cause"
+AT_GOAL = "the goal was met"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +99,11 @@ def ruling_of(
     return Ruling(status="done")
 
 
-def promise_flags(spec: RunSpec, trials: Sequence[TrialRecord]) -> list[FlagRecord]:
+def promise_flags(spec: RunSpec, trials: Sequence[TrialRecord], *, is_at_goal: bool = False) -> list[FlagRecord]:
     """Return flags for configurations beyond the given list (`fixed`, `grid`), for missing ones, and for missed stops.
 
-    Foreign configurations fail the run: what it measured is not what was asked for. Missing ones may be the budget's doing.
+    Foreign configurations fail the run: what it measured is not what was asked for. Missing ones may be the budget's doing, and
+    are none where the run ended at its goal.
     """
     flags = []
     listed = listed_configurations(spec)
@@ -112,7 +114,7 @@ def promise_flags(spec: RunSpec, trials: Sequence[TrialRecord]) -> list[FlagReco
         if foreign:
             text = f"{foreign} trials trained configurations beyond the given list of sampler {spec.experiment.sampler.name!r}"
             flags.append(FlagRecord(name=FOREIGN, text=text, count=foreign))
-        if missing:
+        if missing and not is_at_goal:
             text = f"{missing} of {expected.total()} given configurations were not trained"
             flags.append(FlagRecord(name=MISSING, text=text, count=missing))
     if spec.experiment.pruner.name == "scripted":
@@ -136,6 +138,7 @@ class Ending(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     uncertainty_ns: int = 0
     cpu_ns: int | None = None
     peak_rss_bytes: int | None = None
+    is_at_goal: bool = False  # the framework ended it as it ended the run
 
 
 class RunStop(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -162,9 +165,16 @@ def ending(
     is its last sign of life. What failed once the run was being stopped has the cause of `stop`. An attempt that ran all
     planned epochs is complete, whatever an observer calls it; one that did not is not, whatever the framework calls it, unless
     its training ended by itself and no decision to stop fell on one of its epochs.
+    Where the framework ended the run at its goal, the trial that met it is complete, and the others that it ended are cancelled.
     `collected` is None for an execution that observers cannot have meant.
     """
     end = _ending(collected, timeline, key, execution, planned_epochs)
+    goal = timeline.first(collected.goals) if collected is not None and key[0] not in collected.stops else None
+    if goal is not None and goal.event.by and end.state == "pruned":  # core ends no trial
+        if goal.event.trial == key[0]:
+            return msgspec.structs.replace(end, state="completed", is_at_goal=True)
+        if end.ended_ns is not None and end.ended_ns >= timeline.seen_at(goal):
+            return msgspec.structs.replace(end, state="cancelled", cause=AT_GOAL, is_at_goal=True)
     if stop is None or end.state != "failed" or end.ended_ns is None:
         return end
     # the run's stop ended it, if nobody saw another cause, or whatever was seen of its end came later

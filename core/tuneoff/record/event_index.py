@@ -18,6 +18,7 @@ from tuneoff.record.events.schema import (
     Epoch,
     Event,
     Flag,
+    GoalMet,
     Process,
     ProcessExited,
     Reported,
@@ -95,6 +96,7 @@ class Collected:
     killed: dict[Key, list[EventOfProcess[TrialKilled]]] = field(default_factory=lambda: defaultdict(list))
     died: dict[Key, list[EventOfProcess[WorkerDied]]] = field(default_factory=lambda: defaultdict(list))
     stops: dict[str, list[EventOfProcess[StopDecided]]] = field(default_factory=lambda: defaultdict(list))
+    goals: list[EventOfProcess[GoalMet]] = field(default_factory=list)
     exits: dict[str, list[EventOfProcess[ProcessExited]]] = field(default_factory=lambda: defaultdict(list))  # by process name
     run_stopped: list[EventOfProcess[RunStopped]] = field(default_factory=list)
     refused: list[EventOfProcess[TrialRefused]] = field(default_factory=list)
@@ -111,6 +113,7 @@ _LISTS: Mapping[type[Any], str] = {  # where events of a type are collected
     TrialKilled: "killed",
     WorkerDied: "died",
     StopDecided: "stops",
+    GoalMet: "goals",
     ProcessExited: "exits",
     StepStarted: "steps_started",
     StepEnded: "steps_ended",

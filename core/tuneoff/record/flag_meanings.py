@@ -52,6 +52,8 @@ MACHINE: Mapping[str, str] = {  # results hold; times, energy and cost may be of
 }
 HARMLESS: Mapping[str, str] = {  # good to know, and nothing is wrong by it
     "checkpoint_lost": "a retry could not read its trial's checkpoint, so it began at the first epoch",
+    "stopped_at_goal": "`objective.stop`: the framework ended the run once a trial had met the goal",
+    "stopped_by_core": "`objective.stop`: the framework cannot end a run at its goal, so tuneoff asked it for no more trials",
     "best_tied": "the framework's best trial is not core's, but has an equal value",
     "started_before_submitted": "a trial started before its submission was logged",
     "log_shortened": "more than 5 MB were printed into a log: its first 1 MB and its last 4 MB were kept",

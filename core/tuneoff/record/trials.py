@@ -87,7 +87,7 @@ def _trial(
         stops = [experiment.stops[digest]]
     elif trial in collected.stops:
         stops = [min(seen.event.epoch for seen in collected.stops[trial])]
-    elif final is not None and final.stop_epoch is not None:
+    elif final is not None and final.stop_epoch is not None and not end.is_at_goal:
         stops = [final.stop_epoch]
     elif last_attempt.state == "pruned" and last_attempt.epochs:
         stops = [last_attempt.epochs[-1].epoch]

@@ -226,6 +226,8 @@ class PoolAdapter(WithPool):
     def _answered(self, task: Task, content: Any) -> Decision | None:
         if not isinstance(content, TrialOutcome):
             return self.decide(task, *content)
+        if content.state == "completed" and self._budget.meets_goal(content.value):  # of a worker without this folder
+            self.context.events.write("goal_met", trial=task.trial_id)
         self.ended(task, content)
         return None
 

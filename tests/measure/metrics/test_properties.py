@@ -79,7 +79,7 @@ def runs(draw: st.DrawFn, *, overlapping: bool = False) -> tuple[Log, RunSpec]:
     if draw(st.booleans()):
         log.step("metrics", end + 4, end + 5)
     log.step("undeploy", end + 6, end + 7)
-    objective = Objective(metric="validation_accuracy", mode=draw(st.sampled_from(["min", "max"])), threshold=0.5)
+    objective = Objective(metric="validation_accuracy", mode=draw(st.sampled_from(["min", "max"])), goal=0.5)
     return log, make_spec(epochs=PLANNED, workers=Workers(count=slots), objective=objective)
 
 

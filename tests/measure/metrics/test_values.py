@@ -53,7 +53,10 @@ def differences(computed: Iterable[str], listed: Iterable[str]) -> set[str]:
 def computed_names() -> set[str]:
     (log_a, spec_a), (log_b, spec) = example_a(), example_b()
     workers = replace(spec.experiment.workers, devices=tuple(range(spec.experiment.workers.count)))
-    spec_b = replace(spec, experiment=replace(spec.experiment, workers=workers))  # with metrics of devices too
+    goal = -1e9 if spec.experiment.objective.mode == "max" else 1e9
+    objective = replace(spec.experiment.objective, goal=goal, goals={"light": goal}, stop=True)
+    # with metrics of devices and of goals too
+    spec_b = replace(spec, experiment=replace(spec.experiment, workers=workers, objective=objective))
     return {name for log, spec in ((log_a, spec_a), (log_b, spec_b)) for name in with_metrics(derive(log.pairs(), spec)).metrics}
 
 

@@ -374,6 +374,26 @@ def a_stop_is_decided_before_its_epoch(planting: Planting) -> None:
     moved(planting, writer, epoch, schema.StopDecided, trial=stop.trial)
 
 
+@plants("goal-not-met")
+def a_run_ends_at_a_goal_that_it_has_not(planting: Planting) -> None:
+    index, process, epoch = planting.one(schema.Epoch)
+    planting.pairs.insert(index + 1, (process, schema.GoalMet(seq=0, t=epoch.t + 1, trial=epoch.trial)))
+
+
+@plants("goal-early")
+def a_goal_is_met_before_its_epoch(planting: Planting) -> None:
+    place, process, epoch = planting.one(schema.Epoch, attempt=1)
+    planting.clean_of(epoch)
+    index, coordinator, submission = planting.one(schema.TrialSubmitted, trial=epoch.trial, attempt=1)
+    if process.boot_id != coordinator.boot_id:
+        raise LookupError
+    experiment = planting.run.spec.experiment
+    objective = replace(experiment.objective, goal=0.5, stop=True)
+    planting.run.spec = replace(planting.run.spec, experiment=replace(experiment, objective=objective))
+    planting.pairs[place] = process, change(epoch, metrics={objective.metric: 0.6})
+    planting.pairs.insert(index + 1, (coordinator, schema.GoalMet(seq=0, t=submission.t, trial=epoch.trial)))
+
+
 @plants("best-early")
 def a_trial_is_named_best_before_it_ends(planting: Planting) -> None:
     _, _, best = planting.one(schema.BestKnown)

@@ -38,6 +38,7 @@ class Frozen:
     family_size: int
     seeds: int
     anchors: Mapping[str, AnchorsPart] = field(default_factory=dict)  # by task, "" where there are none
+    weights: Mapping[str, float] = field(default_factory=dict)  # by task: of one score over them; none: nobody asked for it
     stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -106,6 +107,7 @@ def frozen(analysis: Mapping[str, Any]) -> Frozen:
         family_size=part.family_size,
         seeds=len(part.seeds),
         anchors=part.anchors,
+        weights=part.weights or {},
         stated=analysis,
     )
 

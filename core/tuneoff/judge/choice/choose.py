@@ -18,6 +18,7 @@ from tuneoff.judge.choice.evidence import PairEvidence
 from tuneoff.judge.choice.filters import TRAINING, Filtered
 from tuneoff.judge.choice.levels import level_lines, with_enough
 from tuneoff.judge.choice.releases import release_curves, release_lines
+from tuneoff.judge.choice.scores import score_lines
 from tuneoff.judge.choice.sentences import length_table, sentences
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import POOL, Scope
@@ -80,6 +81,7 @@ def _setting(
             *scaling_lines(scaling_curves, rows),
             *level_lines(scaling_curves, rows),
             *release_lines(over_releases),
+            *score_lines(rows, reference, plan.weights),
             *of_choice,
         ),
         lengths=length_table([row for row in rows if row.has_done and not row.excluded]),

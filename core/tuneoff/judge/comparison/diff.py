@@ -34,7 +34,7 @@ from tuneoff.record.run_record import FAILED
 
 MOST = 3  # differences of a specification that are named
 _NO_PART = ("seed", "adapter_target", "local_options", "experiment.timeouts", "experiment.variant", "experiment.workload.target")
-_ANALYSIS = ("questions", "primary_metric", "margin_percent", "quality_margin", "confidence", "family_size", "anchors")
+_ANALYSIS = ("questions", "primary_metric", "margin_percent", "quality_margin", "confidence", "family_size", "anchors", "weights")
 _TOLD = ("done", "failed", "timeout", "skipped")  # interrupted or not run yet: that folder is unfinished, nothing changed
 NOTHING = "none"
 Sides = tuple[str, str]  # what A has and what B has, as text

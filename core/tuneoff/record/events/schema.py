@@ -202,6 +202,13 @@ class StopDecided(Event, frozen=True, gc=False, tag="stop_decided"):
     epoch: int
 
 
+class GoalMet(Event, frozen=True, gc=False, tag="goal_met"):
+    """Who ends the run at its goal (`objective.stop`) learned that a trial met it, and asks for no more."""
+
+    trial: str
+    by: str = ""  # the framework's means; "": it has none, and core keeps further trials back
+
+
 class BestKnown(Event, frozen=True, gc=False, tag="best_known"):
     """The framework named its best trial."""
 
@@ -269,6 +276,7 @@ AnyEvent = (
     | WorkerDied
     | TrialRefused
     | StopDecided
+    | GoalMet
     | BestKnown
     | Tested
     | Flag

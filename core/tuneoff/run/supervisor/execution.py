@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -36,6 +36,7 @@ from tuneoff.base.processes import (
     session_of,
     with_mark,
 )
+from tuneoff.base.targets import load_target
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.environments import interpreter
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json, run_spec_to_json
@@ -93,17 +94,22 @@ def stored(execution: Execution) -> dict[str, Any]:
     return {"execution_id": execution.execution_id, "run_id": execution.spec.run_id, "run": run_spec_to_json(execution.spec)}
 
 
+def _framework_stops(spec: RunSpec) -> bool:
+    """Tell whether the framework ends a run at its goal by itself."""
+    return bool(load_target(spec.adapter_target).capabilities_on(spec.platform).stops_at_goal)
+
+
 def trial_context(execution: Execution, limits: Sequence[SlotLimits] = ()) -> TrialContext:
     """Return what an execution's trials are given."""
     experiment = execution.spec.experiment
-    memory_mb, budget = experiment.workers.memory_mb, experiment.budget
+    memory_mb, budget, objective = experiment.workers.memory_mb, experiment.budget, experiment.objective
     return TrialContext(
         run_dir=str(execution.folder.absolute()),
         execution_id=execution.execution_id,
         workload=experiment.workload.target,
         workload_options=dict(experiment.workload.options),
-        metric=experiment.objective.metric,
-        mode=experiment.objective.mode,
+        metric=objective.metric,
+        mode=objective.mode,
         epochs=budget.epochs_per_trial,
         reports=execution.spec.reports,
         trials=budget.trials,
@@ -111,6 +117,7 @@ def trial_context(execution: Execution, limits: Sequence[SlotLimits] = ()) -> Tr
         wall_clock_seconds=budget.wall_clock_seconds,
         slots=experiment.workers.count,
         threads=experiment.workers.threads,
+        goal=objective.goal if objective.stop and not _framework_stops(execution.spec) else None,
         retries=experiment.failures.retries,
         seed=execution.spec.seed,
         memory_bytes=None if memory_mb is None else int(memory_mb * MEGABYTE),
@@ -143,7 +150,7 @@ class Coordinator:
             if undeploy is not None:  # what it is to do comes from here: the files of the folder may be anybody's
                 command.append(f"--undeploy={undeploy.seconds:g}")
                 stdin = opened.enter_context(open(os.memfd_create("undeploy"), "w+"))
-                json.dump({**stored(execution), "trial_context": asdict(undeploy.context)}, stdin)
+                json.dump({**stored(execution), "trial_context": undeploy.context.to_json()}, stdin)
                 stdin.seek(0)
             log = opened.enter_context(open(open_to_change(execution.folder / LOG, os.O_WRONLY | os.O_APPEND), "ab"))
             self._process = subprocess.Popen(

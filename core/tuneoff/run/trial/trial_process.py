@@ -156,7 +156,7 @@ class Locked:
 
 
 class TrialBudget:
-    """Trials, epochs in total and seconds of one run, as any of its processes sees them.
+    """Trials, epochs in total and seconds of one run, and the goal at which core ends it, as any of its processes sees them.
 
     `run_trial` enforces it. An adapter asks `is_used_up` before it proposes a trial, because every further one would be
     refused or cancelled.
@@ -167,11 +167,25 @@ class TrialBudget:
         self.epoch_tickets = Tickets(f"{context.run_dir}/epoch_tickets", context.epochs_total)
         self._wall_clock_seconds = context.wall_clock_seconds
         self._deadline_ns: int | None = None
+        self._goal, self._is_max = context.goal, context.mode == "max"
+        self._goal_file = f"{context.run_dir}/goal"  # there once it is met
 
     def is_used_up(self) -> bool:
-        """Tell whether the budget of seconds or of epochs is used up. (That of trials: whoever proposes counts them.)"""
+        """Tell whether the budget of seconds or of epochs is used up, or the goal met. (Trials: who proposes counts them.)"""
         limit = self.epoch_tickets.limit
+        if self._goal is not None and os.path.exists(self._goal_file):
+            return True
         return self.is_over_time() or (limit is not None and self.epoch_tickets.taken >= limit)
+
+    def meets_goal(self, value: float | None) -> bool:
+        """Tell whether a completed trial's value is the first that meets the goal at which core ends the run, and note it."""
+        if self._goal is None or value is None or (value < self._goal if self._is_max else value > self._goal):
+            return False
+        try:
+            os.close(os.open(self._goal_file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+        except FileExistsError:
+            return False
+        return True
 
     def is_over_time(self) -> bool:
         """Tell whether the wall-clock budget is used up: counted from the first ticket of the run."""

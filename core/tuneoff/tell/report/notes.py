@@ -43,6 +43,7 @@ MEANINGS = {
     "slots.idle_share": "share of the slots' time in which they were idle",
     "energy.idle_share": "share of their energy in which they were idle",
 }
+GOAL = ("goal.seconds", "waste.post_goal.time", "waste.post_goal.trials", "waste.post_goal.energy")
 SAVED = ("pruning.saved_epochs", "pruning.saved_time", "pruning.saved_energy")
 
 
@@ -118,6 +119,7 @@ def notes(groups: Sequence[Group]) -> list[str]:
             lines.append(f"{label} is changed against its defaults: {'; '.join(changed)}.")
         if any(conditions.process_per_trial for conditions in of_label):
             lines.append(f"{label} starts a process per trial, which imports what the workload needs: that is in its overhead.")
+    lines += _goals(groups)
     lines += _same(groups)
     for group in groups:
         ended = [run for run in group.unskipped if run.status not in ("done", "running", "planned")]
@@ -127,6 +129,30 @@ def notes(groups: Sequence[Group]) -> list[str]:
         if cancelled := group.counts["cancelled"]:
             lines.append(f"{name(group)}: {counted(cancelled, 'trial')} cancelled")
     return lines + _flags(groups)
+
+
+def _goals(groups: Sequence[Group]) -> Iterator[str]:
+    """Yield what it took to meet the goals, and what was spent after the goal, where there are several or runs end at it."""
+    for group in groups:
+        objective = group.spec.experiment.objective
+        if not group.done or not (objective.stop or objective.goals):
+            continue
+        named = [f"{goal:g} ({key}) {_figure(group, f'goal.{key}.seconds')}" for key, goal in objective.goals.items()]
+        seconds, *spent = (_figure(group, metric) for metric in GOAL)
+        met = len(group.estimate("goal.seconds").present)
+        first = f"{name(group)}: goal {objective.goal:g} met in {met} of {counted(len(group.done), 'run')}"
+        after = f"; spent after it: {', '.join(spent)} of trials" if objective.stop else ""
+        yield f"{first}, medians: {', '.join(named) or seconds}{after}."
+
+
+def _figure(group: Group, metric: str) -> str:
+    estimate = group.estimate(metric)
+    if estimate.middle is None:
+        return MISSING
+    if estimate.unit == "count":
+        return f"{estimate.middle:g} trials"
+    unit, factor = shown_unit(estimate.unit)
+    return f"{ESTIMATED if estimate.is_estimated else ''}{figure(estimate.middle * factor)} {unit}"
 
 
 def name(group: Group) -> str:

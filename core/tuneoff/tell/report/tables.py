@@ -199,7 +199,8 @@ def facts(choice: Choice) -> list[str]:
     rows = choice.settings[0].rows if choice.settings else ()
     lengths = [column.trial_seconds for row in rows for column in row.columns.values() if column.trial_seconds is not None]
     tasks = {scope.task for scope in answers.scopes if scope.task}
-    trials = counted_range((run.spec.experiment.budget.trials for run in planned), "trial")
+    at_most = "at most " if any(run.spec.experiment.objective.stop for run in planned) else ""
+    trials = at_most + counted_range((run.spec.experiment.budget.trials for run in planned), "trial")
     rules = results.plan.analysis.get(RULES)
     tier = f"tier {rules.get('tier')} of {rules.get('of')} (rules {rules.get('version')})" if isinstance(rules, Mapping) else ""
     days = sorted(record.started_at[:10] for record in results.selected.values() if record.started_at)

@@ -160,6 +160,8 @@ class RunPair:
         experiment, excuse = self.spec.experiment, self.lost_epochs_excuse
         if experiment.budget.wall_clock_seconds is not None:
             excuse = "the budget is a time, so the clock decides the number of trials"
+        elif experiment.objective.stop:
+            excuse = "it ends at its goal, so timing decides which trials still ran then"
         elif excuse is not None or self.sampler in LISTED:
             pass
         elif self.spec.experiment.workers.count > 1:
@@ -204,6 +206,8 @@ def exact_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
         excuse = pair.after_seed(pair.lost_epochs_excuse)
     elif experiment.budget.wall_clock_seconds is not None:
         excuse = pair.after_seed("the budget is a time")
+    elif experiment.objective.stop:
+        excuse = pair.after_seed("what runs at the goal is ended")
     if common:
         equal = None if unequal else f"{len(common)} of {len(common)} trials ended alike"
         different = f"{len(unequal)} of {len(common)} ended differently ({', '.join(unequal[:1])})"

@@ -56,6 +56,7 @@ NUMBERS = SearchSpace(  # every sampler can have it: numbers only, and a grid th
 GIVEN = 24  # first configurations: more than samplers draw before they use their model
 PROPOSED = 12  # after them: more than SMAC3 plans at first
 FIRST = ("first", "first-min")  # one seed, the same first configurations, maximized and minimized
+GOALS: Mapping[Mode, float] = {"max": 0.85, "min": 0.15}  # LEVELS has one trial that meets it, long before the last one
 FAULTS: tuple[Act, ...] = ("raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "memory")
 CHOICES = (1, 1.0, True, "1")  # equal to many programs
 CARELESS_ACTS: tuple[Act, ...] = ("sound", "sound", "raise-base", "sound", "text", "sound", "kill-self", "sound")
@@ -66,6 +67,7 @@ DEVICES = (5, 3)  # not the numbers that slots have
 REPETITIONS = 6  # of one seed; the second half under load
 SEED, OTHER_SEED = 0, 1
 MODES: tuple[Mode, ...] = ("max", "min")
+AT_GOAL = ("goal", "goal-reported")
 
 
 def without_list(spec: ExperimentSpec) -> ExperimentSpec:
@@ -262,6 +264,8 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
         *(CheckRun(f"failed-{step}", few, plant=step) for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")),
         CheckRun("undeployed-twice", few, plant="twice"),
         *(CheckRun(name, _first(capabilities, mode)) for name, mode in zip(FIRST, MODES, strict=True)),
+        CheckRun("goal", acting(_stopping(with_state, "max"))),
+        CheckRun("goal-reported", acting(_stopping(with_state, "min")), reports="every_epoch"),  # met before its trial ends
         CheckRun(MANY, replace(random_search(150), budget=Budget(trials=150, epochs_per_trial=1))),
         CheckRun("interrupted", interrupted, act="interrupt", is_alone=True),
         CheckRun("wall-clock", random_search(60, options={"epoch_seconds": 0.3}, budget=too_many), is_alone=True),
@@ -283,6 +287,13 @@ def _first(capabilities: Capabilities, mode: Mode) -> ExperimentSpec:
         objective=Objective(metric=METRIC, mode=mode),
         configurations=tuple(sample_distinct(space, GIVEN, seed=SEED)),
     )
+
+
+def _stopping(workload: WorkloadSpec, mode: Mode) -> ExperimentSpec:
+    """Return an experiment that ends at its goal, which the second or the fifth of its trials meets."""
+    spec = replace(listed(sound(2 * len(LEVELS))), workload=workload)
+    objective = Objective(metric=METRIC, mode=mode, goal=GOALS[mode], stop=True)
+    return _with_options(replace(spec, objective=objective), epoch_seconds=0.15)
 
 
 _ODD: list[tuple[float, Act]] = [

@@ -36,14 +36,14 @@ def check_history(events: Iterable[tuple[Process, Event]], spec: RunSpec, *, is_
         for breach in _of_trial(history, trial, spec, is_done):
             by_rule[breach.rule].append(breach)
     listed = listed_configurations(spec)
-    rest = (*_slots(history), *_devices(history, spec.experiment.workers), *_out_of_order(history))
+    rest = (*_slots(history), *_devices(history, spec.experiment.workers), *_out_of_order(history), *_goal(history, spec))
     for breach in (*rest, *_budget(history, spec, listed, is_done), *_given(history, spec, listed, is_done)):
         by_rule[breach.rule].append(breach)
     return [counterexample(history, breaches[0], len(breaches)) for breaches in by_rule.values()]
 
 
 def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
-    planned, is_limited = spec.experiment.budget.epochs_per_trial, _is_limited(spec)
+    planned, is_limited = spec.experiment.budget.epochs_per_trial, _is_limited(history, spec)
     before: AttemptHistory | None = None
     for attempt in trial.attempts:
         expected = 1 if before is None else before.number + 1
@@ -228,7 +228,7 @@ def _budget(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) -
         text = f"{len(starts)} trials were started, but the budget is {budget.trials}"
         yield Breach("budget-over", text, starts[budget.trials - 1 :], starts[budget.trials :])
     expected = budget.trials if listed is None else min(budget.trials, len(listed))
-    if is_done and not _is_limited(spec) and "sampler_exhausted" not in history.flags and len(history.trials) < expected:
+    if is_done and not _is_limited(history, spec) and "sampler_exhausted" not in history.flags and len(history.trials) < expected:
         text = f"{len(history.trials)} trials were handed out, but the budget is {expected}, and the run is done"
         yield Breach("budget-short", text, starts[-3:])
     if budget.epochs_total is not None:
@@ -241,9 +241,24 @@ def _budget(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) -
             yield Breach("budget-over-epochs", text, lasts, lasts[-1:])
 
 
-def _is_limited(spec: RunSpec) -> bool:
-    """Tell whether a run may be done before all its trials ran: a budget of seconds or of epochs in total ends it."""
+def _is_limited(history: RunHistory, spec: RunSpec) -> bool:
+    """Tell whether a run may be done before all its trials ran: its goal ends it, or a budget of seconds or epochs in total."""
+    if spec.experiment.objective.stop and history.goals:
+        return True
     return spec.experiment.budget.wall_clock_seconds is not None or spec.experiment.budget.epochs_total is not None
+
+
+def _goal(history: RunHistory, spec: RunSpec) -> Iterator[Breach]:
+    """A run ends at its goal where that was asked for, and after an epoch that met it."""
+    objective = spec.experiment.objective
+    for moment in history.goals:
+        name = moment.event.trial
+        epochs = list(_epochs_of(history.trials[name])) if name in history.trials else []
+        met = [epoch for epoch in epochs if objective.stop and objective.is_met(epoch.event.metrics.get(objective.metric))]
+        if not met:
+            text = f"the run was ended as trial {name} had met the goal, but it had not"
+            yield Breach("goal-not-met", text, [*epochs[-1:], moment], [moment])
+        yield from _early(history, "goal-early", moment, met[:1], f"it was known that trial {name} had met the goal", "it had")
 
 
 def _given(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) -> Iterator[Breach]:
@@ -265,7 +280,7 @@ def _given(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) ->
             yield Breach("given-point-twice", text, [last[digest], first], [first])
         last[digest] = first
     never = [configuration for configuration, digest in zip(listed, digests, strict=True) if remaining[digest] > 0]
-    if is_done and never and not _is_limited(spec):
+    if is_done and never and not _is_limited(history, spec):
         text = f"never handed out: {counted(len(never), 'given point')}, first {never[0]}, and the run is done"
         yield Breach("given-point-never", text, firsts[-3:])
 

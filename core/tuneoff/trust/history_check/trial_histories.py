@@ -105,6 +105,7 @@ class RunHistory:
     def __init__(self, events: Iterable[tuple[Process, Event]]) -> None:
         self.trials: dict[str, Trial] = {}
         self.flags: set[str] = set()
+        self.goals: list[Moment] = []  # who ended the run at its goal learned of it
         self.reactions: list[Moment] = []  # what follows from trials: told, stopped, named best, tested
         self._read(events)
 
@@ -134,6 +135,8 @@ class RunHistory:
                 refused.setdefault(event.trial, []).append(Moment(process, event))
             elif kind is schema.Flag:
                 self.flags.add(event.name)
+            elif kind is schema.GoalMet:
+                self.goals.append(Moment(process, event))
             elif kind is schema.StepStarted:
                 collected.steps_started.append(EventOfProcess(process, event))
             elif kind in _REACTIONS and event.trial is not None and getattr(event, "name", "tell") == "tell":

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tuneoff.base.findings import Finding, check, judged
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
-from tuneoff.trust.check.planned_runs import WALL_CLOCK_SECONDS
+from tuneoff.trust.check.planned_runs import AT_GOAL, WALL_CLOCK_SECONDS
 from tuneoff.trust.check.probe_workload import early_end
 
 READ = ("honest-max", "honest-min", "random-1-workers-1", "random-2-workers-1", "default-sampler")
@@ -92,6 +92,39 @@ def _wall_clock(evidence: AdapterEvidence) -> Finding:
     if record.status not in ("done", "failed"):
         problems.append(f"the run is {record.status}: {record.reason}")
     return judged(problems, f"{seconds:.1f} s of {WALL_CLOCK_SECONDS:g} s, {sum(t.used_ticket for t in record.trials)} trials")
+
+
+@check(
+    "budget.goal",
+    rule="`objective.stop`: once a trial has met the goal, and not before, the run ends, and no trial begins",
+    reason="what follows the goal is the framework's waste",
+    way_out="stop by the framework's means that capabilities.stops_at_goal declares, and write goal_met with it; or declare none "
+    "and propose no trial once TrialBudget(context.trial_context).is_used_up()",
+    reads=AT_GOAL,
+    needs_all=False,
+)
+def _goal(evidence: AdapterEvidence) -> Finding:
+    means, problems, counts = evidence.subject.capabilities.stops_at_goal, [], []
+    for run in evidence.some(*AT_GOAL):
+        record, workers = run.record, run.experiment.workers.count
+        used = sum(trial.used_ticket for trial in record.trials)
+        counts.append(f"{used} of {run.experiment.budget.trials}")
+        goal = next(iter(run.of(schema.GoalMet)), None)
+        if goal is None:
+            problems.append(f"{run.name}: nobody ended the run at its goal; {used} trials were begun")
+            continue
+        if goal.by != means:
+            problems.append(f"{run.name}: the run was ended by {goal.by or 'core'}, but declared is {means or 'core'}")
+        best = next((trial for trial in record.trials if record.best is not None and trial.trial == record.best.trial), None)
+        problems += [f"{run.name}: {breach.line}" for breach in run.breaches if breach.rule.startswith("goal-")]
+        if record.status != "done" or best is None or not run.experiment.objective.is_met(best.value):
+            problems.append(f"{run.name}: it is {record.status}, and its best value {best and best.value} does not meet the goal")
+        ended = min((event.t for event in run.of(schema.TrialEnded) if event.trial == goal.trial), default=goal.t)
+        begun = [event.t for event in run.of(schema.TrialSubmitted)]
+        late, after = sum(ended < t <= goal.t for t in begun), sum(t > goal.t for t in begun)
+        if late > workers or after >= workers:  # the other workers may ask at the very moment
+            problems.append(f"{run.name}: {late + after} trials were begun after one had met the goal, on {workers} workers")
+    return judged(problems, f"{' and '.join(counts)} trials begun")
 
 
 @run_check(

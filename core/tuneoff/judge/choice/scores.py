@@ -1,0 +1,63 @@
+"""One score over the tasks of a setting, by the weights that its file froze, and what a result costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from tuneoff.base.format import ESTIMATED, MISSING, figure, listed, number, shown_unit
+from tuneoff.judge.choice.choice import Row
+from tuneoff.judge.groups import Group
+from tuneoff.judge.results import Run, value
+
+COST, GOAL = "cost.job_without_test", "goal.seconds"
+
+
+def score_lines(rows: Sequence[Row], reference: str | None, weights: Mapping[str, float]) -> Iterator[str]:
+    """Yield the scores where there are weights, and the prices there and where runs end at a goal."""
+    shown = [row for row in rows if not row.excluded and row.has_done]
+    stops = any(column.group.spec.experiment.objective.stop for row in shown for column in row.columns.values())
+    base = next((row for row in shown if row.label == reference), None)
+    if weights and base is not None:
+        scores = ", ".join(f"{row.name} {MISSING if (of := score(row, base, weights)) is None else number(of)}" for row in shown)
+        by = listed(f"{task} {weight:g}" for task, weight in weights.items())
+        mean = f"geometric mean of the tasks' speed against {base.name}, weights {by}, others 1"
+        yield f"Score ({mean}; {MISSING}: a task without a ratio): {scores}."
+    if (weights and base is not None) or stops:
+        prices = [(row.name, *price(row, weights)) for row in shown]
+        _, factor = shown_unit("USD")
+        texts = (f"{name} {MISSING if of is None else mark + figure(of * factor)}" for name, of, mark in prices)
+        result = "run that met its goal" if stops else "run that is done"
+        yield f"Price in mUSD of a result (of all runs, per {result}): {', '.join(texts)}."
+
+
+def score(row: Row, base: Row, weights: Mapping[str, float]) -> float | None:
+    """Return the weighted geometric mean of its job's speed over the base's, task by task; None where a task has no ratio."""
+    logs = total = 0.0
+    for name, column in base.columns.items():
+        weight = weights.get(column.scope.task, 1.0)
+        ratio = row.columns[name].ratios.get(base.label) if name in row.columns else None
+        times = 1.0 if row is base else ratio.estimate if ratio is not None else 0.0
+        if not 0 < times < math.inf:
+            return None
+        logs, total = logs - weight * math.log(times), total + weight
+    return math.exp(logs / total)
+
+
+def price(row: Row, weights: Mapping[str, float]) -> tuple[float | None, str]:
+    """Return the weighted mean over its tasks of USD per result, and the mark of an estimate; None where a task has no result."""
+    usd = total = 0.0
+    for column in row.columns.values():
+        runs = [run for run in column.group.unskipped if run.has_ended]
+        costs = [cost.value for run in runs if (cost := run.metric(COST)) is not None and cost.value is not None]
+        results = sum(_is_result(column.group, run) for run in runs)
+        if not results or len(costs) < len(runs):
+            return None, ""
+        weight = weights.get(column.scope.task, 1.0)
+        usd, total = usd + weight * sum(costs) / results, total + weight
+    is_estimated = any(column.group.estimate(COST).is_estimated for column in row.columns.values())
+    return usd / total, ESTIMATED if is_estimated else ""
+
+
+def _is_result(group: Group, run: Run) -> bool:
+    return run.is_done and (not group.spec.experiment.objective.stop or value(run, GOAL).value is not None)
