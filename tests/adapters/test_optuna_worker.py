@@ -90,7 +90,7 @@ def test_only_a_heartbeats_failing_of_a_living_trial_is_no_end(storage: Storage,
         raise error
 
     asker: Any = object.__new__(worker._Asker)
-    asker._study, asker._plan = SimpleNamespace(optimize=optimize), SimpleNamespace(storage=storage)
+    asker._study, asker._plan = SimpleNamespace(optimize=optimize), SimpleNamespace(storage=storage, goal=None)
     asker._state, asker._state_file, asker._operations = WorkerState(), SimpleNamespace(write=lambda state: None), Operations()
     asker._events, asker._ended_ns = SimpleNamespace(write=lambda *_, **__: None), 0
     with contextlib.nullcontext() if is_swallowed else pytest.raises(type(error), match=str(error)):
