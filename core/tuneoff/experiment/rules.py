@@ -149,7 +149,7 @@ def _distinct(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list({canonical_json(value): value for value in values}.values())
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    for key in {**one, **other}:
-        if canonical_json([one.get(key)]) != canonical_json([other.get(key)]):
-            yield key, (one.get(key), other.get(key))
+def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    for key in {**first, **second}:
+        if canonical_json([first.get(key)]) != canonical_json([second.get(key)]):
+            yield key, (first.get(key), second.get(key))

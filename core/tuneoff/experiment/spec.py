@@ -103,8 +103,8 @@ class Objective:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values: the goal under its first name, so that runs keep their ids, and what else is asked for."""
         others = {"goals": dict(self.goals), "stop": self.stop}
-        asked = {name: value for name, value in others.items() if value}
-        return {"metric": self.metric, "mode": self.mode, "threshold": self.goal, **asked}
+        stated = {name: value for name, value in others.items() if value}
+        return {"metric": self.metric, "mode": self.mode, "threshold": self.goal, **stated}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,16 +15,16 @@ COST, GOAL = "cost.job_without_test", "goal.seconds"
 
 def score_lines(rows: Sequence[Row], reference: str | None, weights: Mapping[str, float]) -> Iterator[str]:
     """Yield the scores where there are weights, and the prices there and where runs end at a goal."""
-    shown = [row for row in rows if not row.excluded and row.has_done]
-    stops = any(column.group.spec.experiment.objective.stop for row in shown for column in row.columns.values())
-    base = next((row for row in shown if row.label == reference), None)
+    measured = [row for row in rows if not row.excluded and row.has_done]
+    stops = any(column.group.spec.experiment.objective.stop for row in measured for column in row.columns.values())
+    base = next((row for row in measured if row.label == reference), None)
     if weights and base is not None:
-        scores = ", ".join(f"{row.name} {MISSING if (of := score(row, base, weights)) is None else number(of)}" for row in shown)
+        scores = ", ".join(f"{row.name} {MISSING if (of := score(row, base, weights)) is None else number(of)}" for row in measured)
         by = listed(f"{task} {weight:g}" for task, weight in weights.items())
         mean = f"geometric mean of the tasks' speed against {base.name}, weights {by}, others 1"
         yield f"Score ({mean}; {MISSING}: a task without a ratio): {scores}."
     if (weights and base is not None) or stops:
-        prices = [(row.name, *price(row, weights)) for row in shown]
+        prices = [(row.name, *price(row, weights)) for row in measured]
         _, factor = shown_unit("USD")
         texts = (f"{name} {MISSING if of is None else mark + figure(of * factor)}" for name, of, mark in prices)
         result = "run that met its goal" if stops else "run that is done"

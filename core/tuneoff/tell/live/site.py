@@ -124,25 +124,25 @@ class Site:
     def _output(self, query: str) -> Answer:
         """Return which executions there are, of one of them its logs, or of one of these a part, as `output.part` has it."""
         try:
-            asked = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+            fields = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS))
         except ValueError as error:
             return text_answer(HTTPStatus.BAD_REQUEST, str(error))
         self._look()
         with self._lock:
             executions = {"/".join(folder.parts[-2:]): (folder, name, ended) for folder, name, ended in self._watcher.executions}
-        if "execution" not in asked:
+        if "execution" not in fields:
             return _json({"executions": [[key, printable(name)] for key, (_, name, _) in executions.items()]})
-        if asked["execution"] not in executions:
+        if fields["execution"] not in executions:
             return text_answer(HTTPStatus.NOT_FOUND, "there is no such execution; see /")
-        execution, _, has_ended = executions[asked["execution"]]
+        execution, _, has_ended = executions[fields["execution"]]
         logs = {log["name"]: log for log in output.listed(execution)}
-        if "log" not in asked:
+        if "log" not in fields:
             return _json({"logs": list(logs)})
-        if asked["log"] not in logs or not asked.get("from", "0").isdecimal():
+        if fields["log"] not in logs or not fields.get("from", "0").isdecimal():
             return text_answer(HTTPStatus.NOT_FOUND, "there is no such log, or place in it; see /")
-        begin = int(asked["from"][:18]) if "from" in asked else None
+        begin = int(fields["from"][:18]) if "from" in fields else None
         try:
-            return _json(output.part(execution, logs[asked["log"]], begin, asked.get("find", ""), has_ended=has_ended))
+            return _json(output.part(execution, logs[fields["log"]], begin, fields.get("find", ""), has_ended=has_ended))
         except OSError as error:
             return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, f"the log cannot be read: {error.strerror}")
 
