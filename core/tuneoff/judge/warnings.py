@@ -26,7 +26,7 @@ from tuneoff.measure.progress import has_progress
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE, SHARE
 from tuneoff.record.flag_meanings import MACHINE, WRONG_RESULT
 from tuneoff.record.metric_value import Kind
-from tuneoff.record.run_record import FAILED, RunRecord
+from tuneoff.record.run_record import FAILED
 from tuneoff.record.store import is_final, repeat_number
 from tuneoff.run.run_ends import UNFINISHED
 
@@ -197,7 +197,9 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
     still = [
         (group, run)
         for group, run in every
-        if run.record is not None and run.is_done and not group.excluded and _lacks_progress(run.record)
+        if run.record is not None and run.is_done and not group.excluded
+        if (run.record.environment.get("workload") or {}).get("training_algorithm") != "none"  # `null` has no progress to make
+        if has_progress(run.record.trials, run.record.run_spec().experiment.objective) is False
     ]
     if still:
         metrics = listed(dict.fromkeys(group.spec.experiment.objective.metric for group, _ in still))
@@ -245,12 +247,6 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
         labels = listed(label for label, _ in of_reason)
         runs = [run for _, run in of_reason]
         yield _warning("skipped", runs, runs=counted(len(runs), "run"), labels=labels, reason=reason)
-
-
-def _lacks_progress(record: RunRecord) -> bool:
-    """Tell whether the training of a run's trials led to nothing; one that trains nothing, as `null`, has no progress to make."""
-    trains = (record.environment.get("workload") or {}).get("training_algorithm") != "none"
-    return trains and has_progress(record.trials, record.run_spec().experiment.objective) is False
 
 
 def _figure_warnings(answers: Answers) -> Iterator[ResultsWarning]:

@@ -30,30 +30,31 @@ def with_enough(curves: Iterable[ScalingCurve], rows: Sequence[Row], plan: Froze
     """Yield the curves, those over levels with what is enough for each framework; with few seeds only what failed."""
     for curve in curves:
         unit, metric = LEVELS.get(curve.over, ("", ""))
-        yield replace(curve, enough=_enough(curve, unit, rows, plan)) if curve.metric == metric else curve
-
-
-def _enough(curve: ScalingCurve, unit: str, rows: Sequence[Row], plan: Frozen) -> Mapping[str, str]:
-    columns = [row.columns[scope] for row in rows for scope in curve.scopes if scope in row.columns]
-    x_of = {column.scope.text: number_of(curve.over, column.group.spec) for column in columns}
-    levels = sorted(x_of, key=x_of.__getitem__)
-    measured = {row.label: [scope for scope in levels if scope in row.columns] for row in rows if not row.excluded}
-    comparisons = sum(max(0, len(scopes) - 1) for scopes in measured.values())
-    texts = {}
-    for row in rows:
-        *fewer, most = measured.get(row.label) or [""]
-        if not fewer:
+        if curve.metric != metric:
+            yield curve
             continue
-        largest = row.columns[most].group
-        question = question_of("enough", curve.metric, largest, plan)
-        verdicts = [
-            PairComparison(row.columns[scope].group, largest, question, plan.alpha(comparisons)).verdict() for scope in fewer
-        ]
-        if all(verdict.outcome is not Outcome.NOT_JUDGED for verdict in verdicts):
-            texts[row.label] = _text([x_of[scope] for scope in fewer], x_of[most], verdicts, unit)
-        elif failed := [x_of[scope] for scope in (*fewer, most) if any(run.is_failure for run in row.columns[scope].group.runs)]:
-            texts[row.label] = f"more than {max(failed):g} {unit}, with which runs failed"
-    return texts
+        columns = [row.columns[scope] for row in rows for scope in curve.scopes if scope in row.columns]
+        x_of = {column.scope.text: number_of(curve.over, column.group.spec) for column in columns}
+        levels = sorted(x_of, key=x_of.__getitem__)
+        measured = {row.label: [scope for scope in levels if scope in row.columns] for row in rows if not row.excluded}
+        comparisons = sum(max(0, len(scopes) - 1) for scopes in measured.values())
+        texts = {}
+        for row in rows:
+            *fewer, most = measured.get(row.label) or [""]
+            if not fewer:
+                continue
+            largest = row.columns[most].group
+            question = question_of("enough", curve.metric, largest, plan)
+            verdicts = [
+                PairComparison(row.columns[scope].group, largest, question, plan.alpha(comparisons)).verdict() for scope in fewer
+            ]
+            if all(verdict.outcome is not Outcome.NOT_JUDGED for verdict in verdicts):
+                texts[row.label] = _text([x_of[scope] for scope in fewer], x_of[most], verdicts, unit)
+            elif failed := [
+                x_of[scope] for scope in (*fewer, most) if any(run.is_failure for run in row.columns[scope].group.runs)
+            ]:
+                texts[row.label] = f"more than {max(failed):g} {unit}, with which runs failed"
+        yield replace(curve, enough=texts)
 
 
 def _text(levels: Sequence[float], most: float, verdicts: Sequence[Verdict], unit: str) -> str:

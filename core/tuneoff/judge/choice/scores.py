@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tuneoff.base.format import ESTIMATED, MISSING, figure, listed, number, shown_unit
 from tuneoff.judge.choice.choice import Row
-from tuneoff.judge.groups import Group
-from tuneoff.judge.results import Run, value
+from tuneoff.judge.results import value
 
 COST, GOAL = "cost.job_without_test", "goal.seconds"
 
@@ -19,16 +18,17 @@ def score_lines(rows: Sequence[Row], reference: str | None, weights: Mapping[str
     stops = any(column.group.spec.experiment.objective.stop for row in measured for column in row.columns.values())
     base = next((row for row in measured if row.label == reference), None)
     if weights and base is not None:
-        scores = ", ".join(f"{row.name} {MISSING if (of := score(row, base, weights)) is None else number(of)}" for row in measured)
+        scores = [(row.name, score(row, base, weights)) for row in measured]
+        texts = ", ".join(f"{name} {MISSING if of is None else number(of)}" for name, of in scores)
         by = listed(f"{task} {weight:g}" for task, weight in weights.items())
         mean = f"geometric mean of the tasks' speed against {base.name}, weights {by}, others 1"
-        yield f"Score ({mean}; {MISSING}: a task without a ratio): {scores}."
+        yield f"Score ({mean}; {MISSING}: a task without a ratio): {texts}."
     if (weights and base is not None) or stops:
         prices = [(row.name, *price(row, weights)) for row in measured]
         _, factor = shown_unit("USD")
-        texts = (f"{name} {MISSING if of is None else mark + figure(of * factor)}" for name, of, mark in prices)
+        costs = (f"{name} {MISSING if of is None else mark + figure(of * factor)}" for name, of, mark in prices)
         result = "run that met its goal" if stops else "run that is done"
-        yield f"Price in mUSD of a result (of all runs, per {result}): {', '.join(texts)}."
+        yield f"Price in mUSD of a result (of all runs, per {result}): {', '.join(costs)}."
 
 
 def score(row: Row, base: Row, weights: Mapping[str, float]) -> float | None:
@@ -50,14 +50,11 @@ def price(row: Row, weights: Mapping[str, float]) -> tuple[float | None, str]:
     for column in row.columns.values():
         runs = [run for run in column.group.unskipped if run.has_ended]
         costs = [cost.value for run in runs if (cost := run.metric(COST)) is not None and cost.value is not None]
-        results = sum(_is_result(column.group, run) for run in runs)
+        must_meet = column.group.spec.experiment.objective.stop
+        results = sum(run.is_done and (not must_meet or value(run, GOAL).value is not None) for run in runs)
         if not results or len(costs) < len(runs):
             return None, ""
         weight = weights.get(column.scope.task, 1.0)
         usd, total = usd + weight * sum(costs) / results, total + weight
     is_estimated = any(column.group.estimate(COST).is_estimated for column in row.columns.values())
     return usd / total, ESTIMATED if is_estimated else ""
-
-
-def _is_result(group: Group, run: Run) -> bool:
-    return run.is_done and (not group.spec.experiment.objective.stop or value(run, GOAL).value is not None)

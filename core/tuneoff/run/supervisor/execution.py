@@ -94,15 +94,13 @@ def stored(execution: Execution) -> dict[str, Any]:
     return {"execution_id": execution.execution_id, "run_id": execution.spec.run_id, "run": run_spec_to_json(execution.spec)}
 
 
-def _framework_stops(spec: RunSpec) -> bool:
-    """Tell whether the framework ends a run at its goal by itself."""
-    return bool(load_target(spec.adapter_target).capabilities_on(spec.platform).stops_at_goal)
-
-
 def trial_context(execution: Execution, limits: Sequence[SlotLimits] = ()) -> TrialContext:
     """Return what an execution's trials are given."""
     experiment = execution.spec.experiment
     memory_mb, budget, objective = experiment.workers.memory_mb, experiment.budget, experiment.objective
+    is_ended_by_core = objective.stop and not (
+        load_target(execution.spec.adapter_target).capabilities_on(execution.spec.platform).stops_at_goal
+    )
     return TrialContext(
         run_dir=str(execution.folder.absolute()),
         execution_id=execution.execution_id,
@@ -117,7 +115,7 @@ def trial_context(execution: Execution, limits: Sequence[SlotLimits] = ()) -> Tr
         wall_clock_seconds=budget.wall_clock_seconds,
         slots=experiment.workers.count,
         threads=experiment.workers.threads,
-        goal=objective.goal if objective.stop and not _framework_stops(execution.spec) else None,
+        goal=objective.goal if is_ended_by_core else None,
         retries=experiment.failures.retries,
         seed=execution.spec.seed,
         memory_bytes=None if memory_mb is None else int(memory_mb * MEGABYTE),

@@ -49,16 +49,11 @@ def _ends(execution: Path) -> Iterator[TrialEnded]:
     log = EventLog(execution / EVENTS)
     with contextlib.suppress(ResultsError, OSError):  # the live state says what is damaged
         if sum(os.lstat(path).st_size for path in log.paths()) <= MOST_EVENT_BYTES:
-            kept = _kept_bytes(execution / LOG)
+            with open_regular(execution / LOG) as file:  # the middle of one that was too large is left out once its run has ended
+                file.seek(HEAD_BYTES - LINE_BYTES)
+                kept = HEAD_BYTES - LINE_BYTES if LEFT_OUT in file.read(2 * LINE_BYTES) else sys.maxsize
             ends = (event for _, event in log if isinstance(event, TrialEnded))
             yield from (event for event in ends if event.printed is not None and event.printed[1] <= kept)
-
-
-def _kept_bytes(path: Path) -> int:
-    """Return up to where a log is as it was written: the middle of one that was too large is left out once its run has ended."""
-    with open_regular(path) as file:
-        file.seek(HEAD_BYTES - LINE_BYTES)
-        return HEAD_BYTES - LINE_BYTES if LEFT_OUT in file.read(2 * LINE_BYTES) else sys.maxsize
 
 
 def _files(folder: Path) -> Iterator[Path]:
