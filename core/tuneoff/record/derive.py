@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from tuneoff.base.identity import is_finite
@@ -46,7 +46,10 @@ def derive(
     best = _best(collected, timeline, trials, spec.experiment.objective)
     test = _test(collected, timeline)
     steps = _steps(collected, timeline)
-    flags += _best_flags(best, trials)
+    goals = {seen.event.trial for seen in collected.goals}
+    planned = spec.experiment.budget.epochs_per_trial
+    early = {trial.trial for trial in trials if trial.trial in goals and trial.ended_early(planned)}
+    flags += _best_flags(best, trials, early)
     promises = promise_flags(spec, trials, is_at_goal=spec.experiment.objective.stop and bool(collected.goals))
     flags += promises
     ruling = ruling or ruling_of(steps, trials, best, test, promises)
@@ -248,7 +251,8 @@ def _flags(collected: Collected, timeline: Timeline, started_early: int) -> list
     return flags
 
 
-def _best_flags(best: BestRecord | None, trials: Sequence[TrialRecord]) -> list[FlagRecord]:
+def _best_flags(best: BestRecord | None, trials: Sequence[TrialRecord], cut: Set[str]) -> list[FlagRecord]:
+    """Return what speaks against the framework's best trial; `cut`: ended at the goal, after epochs that it may not have told."""
     if best is None or best.trial is None:
         return []
     named = next((trial for trial in trials if trial.trial == best.trial), None)
@@ -261,7 +265,7 @@ def _best_flags(best: BestRecord | None, trials: Sequence[TrialRecord]) -> list[
         text = f"the framework's best trial is {best.trial!r} ({named.value}), core's is {best.core_trial!r}"
         text += "; equal values, core breaks the tie by validation loss" if is_tied else ""
         flags.append(FlagRecord(name="best_tied" if is_tied else "best_differs", text=text))
-    theirs, ours = best.framework_value, named.value
+    theirs, ours = best.framework_value if best.trial not in cut else None, named.value
     if theirs is not None and ours is not None and abs(theirs - ours) > VALUE_TOLERANCE * max(1.0, abs(ours)):
         text = f"the framework's value of its best trial is {theirs}, the events record {ours}"
         flags.append(FlagRecord(name="best_value_differs", text=text))
