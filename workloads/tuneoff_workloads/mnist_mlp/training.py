@@ -25,7 +25,7 @@ from tuneoff_workloads.mnist_mlp.optimizer import OPTIMIZERS
 from tuneoff_workloads.mnist_mlp.specification import Device, Hyperparameters, Options
 
 EVALUATION_BATCH = 1024  # larger ones leave the cache
-TIMED_BATCH = 8  # where phases are timed, every so many-th batch is, for all: to time it takes 3 us, a batch 50 to 500
+TIMED_BATCH = 16  # where phases are timed, every so many-th batch is, for all: to time it takes 3 us, a batch 50 to 500
 _SMALLEST_NORMAL, _TWO = sys.float_info.min, 2.0  # two names, so that the quotient is computed when it is asked for
 _DTYPES = {torch.float32: "F32", torch.uint8: "U8"}
 
