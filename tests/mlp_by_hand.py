@@ -26,9 +26,7 @@ def train_on(model: Mlp, images: torch.Tensor, labels: torch.Tensor, draws: torc
     """Set the model's gradients on a batch, and return the logarithm of each class's probability (classes, batch)."""
     batch = len(labels)
     log_probabilities = torch.empty(10, batch)
-    model.forward(images, draws or torch.Generator())
-    model.loss(labels * batch + torch.arange(batch), log_probabilities)
-    model.backward()
+    model.train_on(images, labels * batch + torch.arange(batch), log_probabilities, draws or torch.Generator())
     return log_probabilities
 
 

@@ -65,9 +65,10 @@ def _bare(training: MlpTraining) -> float:
     labels = training._data.pool.labels.index_select(0, indices)
     targets = labels * training._batch_lengths + training._batch_positions
     for number, batch in enumerate(torch.split(indices, size)):
-        model.forward(training._batch(batch), training._dropout)
-        model.loss(targets[number * size : number * size + len(batch)], training._batch_log_probabilities[number])
-        model.backward()
+        raw, images = training._raw[: len(batch)], training._images[: len(batch)]
+        torch.index_select(training._data.pool.images, 0, batch, out=raw)
+        goals = targets[number * size : number * size + len(batch)]
+        model.train_on(training._normalised(raw, images), goals, training._batch_log_probabilities[number], training._dropout)
         training._optimizer.step()
         count += len(batch)
     likelihoods = training._log_probabilities.index_select(0, targets + training._batch_starts * len(training._dataset.classes))

@@ -26,13 +26,13 @@ Load = Callable[..., MnistMlp]
 
 def test_the_model_trains_on_normalised_images(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[torch.Tensor] = []
-    original = Mlp.forward
+    original = Mlp.train_on
 
     def spy(self: Mlp, images: torch.Tensor, *rest: Any) -> None:
         seen.append(images.clone())
         original(self, images, *rest)
 
-    monkeypatch.setattr(Mlp, "forward", spy)
+    monkeypatch.setattr(Mlp, "train_on", spy)
     workload = load()
     workload.train_epoch(1)
     images = torch.cat(seen)
@@ -111,13 +111,13 @@ def test_every_image_is_trained_on_once_and_validated_on_whatever_the_batch_size
     load: Load, batch_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[int] = []
-    original = Mlp.forward
+    original = Mlp.train_on
 
     def spy(self: Mlp, images: torch.Tensor, *rest: Any) -> None:
         counts.append(len(images))
         original(self, images, *rest)
 
-    monkeypatch.setattr(Mlp, "forward", spy)
+    monkeypatch.setattr(Mlp, "train_on", spy)
     workload = load(batch_size=batch_size)
     assert math.isfinite(workload.train_epoch(1)["train_loss"])
     assert sum(counts) == 1200

@@ -46,7 +46,7 @@ def test_the_checkpoint_itself_is_tested_without_any_training(load: Load, monkey
         trained.train_epoch(epoch)
     last_scores = trained.test()
 
-    monkeypatch.setattr(Mlp, "forward", lambda *_: pytest.fail("the test must not train"))
+    monkeypatch.setattr(Mlp, "train_on", lambda *_: pytest.fail("the test must not train"))
     fresh = load(learning_rate=3e-3)
     fresh.load_state_dict(*best)
     scores = fresh.test()

@@ -18,6 +18,7 @@ from torch import Tensor
 from tuneoff_workloads.mnist_mlp.specification import Activation
 
 LEAKY_SLOPE = 0.01
+Lap = Callable[[], object]
 _ALIGNMENT = 16  # floats: each parameter starts on a cache line
 _aten, _nn = torch.ops.aten, torch._C._nn
 
@@ -95,7 +96,6 @@ class Mlp:
         self._activation = ACTIVATIONS[activation]
         self._dropout = dropout
         self._steps: dict[int, tuple[list[_Hidden], _Head]] = {}  # by batch length: the usual one, and the last one of an epoch
-        self._current: tuple[list[_Hidden], _Head]  # of the batch that is trained on
 
     def logits(self, images: Tensor) -> Tensor:
         """Return the logits (classes, batch) of normalised images (batch, pixels), without dropout."""
@@ -107,40 +107,39 @@ class Mlp:
             self._activation.forward(z, hidden)
         return torch.addmm(last.bias.unsqueeze(1), last.weight, hidden.t())
 
-    def forward(self, images: Tensor, dropout_generator: torch.Generator) -> None:
-        """Keep the logits of a training batch, for the two steps that follow: `loss`, `backward`.
+    def train_on(
+        self,
+        images: Tensor,
+        targets: Tensor,
+        log_probabilities: Tensor,
+        dropout_generator: torch.Generator,
+        lap: Lap | None = None,
+    ) -> None:
+        """Set `gradients` to the gradient of the mean cross-entropy of a batch; the earlier gradient is overwritten.
 
         Args:
             images: normalised, float32 (batch, pixels).
+            targets: int64 (batch,), where each image's true class lies in the flattened logits: class * batch + image.
+            log_probabilities: (classes, batch), receives the logarithm of each class's probability.
             dropout_generator: draws the dropout masks; untouched without dropout.
+            lap: called after the forward pass, the loss and the backward pass.
         """
-        batch = len(images)
+        batch = len(targets)
         if batch not in self._steps:
             *hidden_layers, last = self._layers
             steps = [_Hidden(layer, batch, self._activation, self._dropout) for layer in hidden_layers]
             self._steps[batch] = steps, _Head(last, batch)
-        self._current = layers, head = self._steps[batch]
+        layers, head = self._steps[batch]
         hidden = images
         for layer in layers:
             hidden = layer.forward(hidden, dropout_generator)
-        head.forward(hidden)
-
-    def loss(self, targets: Tensor, log_probabilities: Tensor) -> None:
-        """Keep the gradient of the batch's mean cross-entropy by its logits.
-
-        Args:
-            targets: int64 (batch,), where each image's true class lies in the flattened logits: class * batch + image.
-            log_probabilities: (classes, batch), receives the logarithm of each class's probability.
-        """
-        self._current[1].loss(targets, log_probabilities)
-
-    def backward(self) -> None:
-        """Set `gradients` to the gradient of the batch's mean cross-entropy; the earlier gradient is overwritten."""
-        layers, head = self._current
-        gradient, weight_above = head.backward(), head.weight
+        gradient = head.train_on(hidden, targets, log_probabilities, lap)
+        weight_above = head.weight
         for layer in reversed(layers):
             gradient = layer.backward(gradient, weight_above)
             weight_above = layer.transposed
+        if lap is not None:
+            lap()
 
 
 class _Hidden:
@@ -190,23 +189,19 @@ class _Head:
         self._logits, self._delta = bias.new_empty(2, len(bias), batch).unbind()
         self._delta_flat, self._delta_transposed = self._delta.view(-1), self._delta.t()
         self._ones = bias.new_ones(batch)
-        self._inputs = layer.weight  # replaced by the inputs (batch, inputs) of each step
 
-    def forward(self, inputs: Tensor) -> None:
-        """Set the logits of `inputs` (batch, inputs)."""
-        self._inputs = inputs
+    def train_on(self, inputs: Tensor, targets: Tensor, log_probabilities: Tensor, lap: Lap | None) -> Tensor:
+        """Set the parameters' gradients and return that of the logits as (batch, classes); arguments as of `Mlp.train_on`."""
         torch.addmm(self._bias, self.weight, inputs.t(), out=self._logits)
-
-    def loss(self, targets: Tensor, log_probabilities: Tensor) -> None:
-        """Set the gradient of the logits; arguments as of `Mlp.loss`."""
+        if lap is not None:
+            lap()
         torch.log_softmax(self._logits, 0, out=log_probabilities)
         torch.exp(log_probabilities, out=self._delta)  # the gradient is (probability - one-hot label) / batch
         self._delta_flat.index_add_(0, targets, self._ones, alpha=-1)
         self._delta.mul_(1 / len(targets))
-
-    def backward(self) -> Tensor:
-        """Set the parameters' gradients and return that of the logits as (batch, classes)."""
-        torch.mm(self._delta, self._inputs, out=self._weight_gradient)
+        if lap is not None:
+            lap()
+        torch.mm(self._delta, inputs, out=self._weight_gradient)
         torch.mv(self._delta, self._ones, out=self._bias_gradient)
         return self._delta_transposed
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from hashlib import blake2b
 from time import monotonic_ns
@@ -57,16 +58,12 @@ def choose_device(device: Device) -> torch.device:
     return torch.device("cpu")
 
 
-def _clock_of(device: torch.device) -> Callable[[], int]:
-    """Return a clock in ns that waits until a GPU, which works on its own, has done what it was given."""
-    if device.type != "cuda":
-        return monotonic_ns
-
-    def synchronized_ns() -> int:
+def _read(device: torch.device, readings: list[int]) -> int:
+    """Append the clock in ns, once a GPU, which works on its own, has done what it was given; return it."""
+    if device.type == "cuda":
         torch.cuda.synchronize(device)
-        return monotonic_ns()
-
-    return synchronized_ns
+    readings.append(monotonic_ns())
+    return readings[-1]
 
 
 class Evaluation(NamedTuple):
@@ -141,7 +138,6 @@ class MlpTraining:
         self._batch_positions = position - self._batch_starts
         self._batch_lengths = (count - self._batch_starts).clamp_(max=size)
         self._has_phases = options.phases
-        self._clock = _clock_of(self.device)
 
     @flushed_denormals()
     @torch.inference_mode()
@@ -152,22 +148,30 @@ class MlpTraining:
         indices = self._data.train_indices.index_select(0, permutation)
         targets = pool.labels.index_select(0, indices) * self._batch_lengths + self._batch_positions
         batches = zip(torch.split(indices, size), torch.split(targets, size), self._batch_log_probabilities, strict=True)
-        readings = list[tuple[int, ...]]()
+        readings: list[int] = []  # of a timed batch: when it began, and when each phase had ended
         first_timed = min(TIMED_BATCH // 2, (len(indices) - 1) // size)  # not the very first, which finds cold caches
         began_ns = monotonic_ns()
         for number, (batch_indices, batch_targets, log_probabilities) in enumerate(batches):
+            lap = None
             if self._has_phases and number % TIMED_BATCH == first_timed:
-                readings.append(self._timed_batch(batch_indices, batch_targets, log_probabilities))
-                continue
-            self._model.forward(self._batch(batch_indices), self._dropout)
-            self._model.loss(batch_targets, log_probabilities)
-            self._model.backward()
+                lap = functools.partial(_read, self.device, readings)
+                lap()
+            raw, images = self._raw, self._images
+            if len(batch_indices) < size:
+                raw, images = raw[: len(batch_indices)], images[: len(batch_indices)]
+            torch.index_select(pool.images, 0, batch_indices, out=raw)
+            self._normalised(raw, images)
+            if lap is not None:
+                lap()
+            self._model.train_on(images, batch_targets, log_probabilities, self._dropout, lap)
             self._optimizer.step()
+            if lap is not None:
+                lap()
         if readings:
-            spent = [sum(column) for column in zip(*readings, strict=True)]
-            scale = (self._clock() - began_ns) / (spent[-1] - spent[0])
+            every_ns = _read(self.device, []) - began_ns
+            spent = [sum(readings[place :: len(PHASES)]) for place in range(len(PHASES))]
             for name, (begin, end) in zip(PHASES, itertools.pairwise(spent), strict=False):  # the last one is `validate`
-                phase(name).ns = int(scale * (end - begin))
+                phase(name).ns = (end - begin) * every_ns // (spent[-1] - spent[0])
         likelihoods = self._log_probabilities.index_select(0, targets + self._batch_starts * classes)
         train_loss = -float(likelihoods.mean())  # on a GPU it waits until all is done
         items(len(indices))
@@ -238,27 +242,6 @@ class MlpTraining:
             f"{split}_accuracy": evaluation.accuracy,
             f"{split}_macro_f1": evaluation.macro_f1,
         }
-
-    def _timed_batch(self, indices: Tensor, targets: Tensor, log_probabilities: Tensor) -> tuple[int, ...]:
-        """Train on a batch, and return the clock before and after each phase of it."""
-        began = self._clock()
-        images = self._batch(indices)
-        loaded = self._clock()
-        self._model.forward(images, self._dropout)
-        forwarded = self._clock()
-        self._model.loss(targets, log_probabilities)
-        compared = self._clock()
-        self._model.backward()
-        propagated = self._clock()
-        self._optimizer.step()
-        return began, loaded, forwarded, compared, propagated, self._clock()
-
-    def _batch(self, indices: Tensor) -> Tensor:
-        """Return images, normalised (batch, pixels)."""
-        raw, images = self._raw, self._images
-        if len(indices) < self._batch_size:
-            raw, images = raw[: len(indices)], images[: len(indices)]
-        return self._normalised(torch.index_select(self._data.pool.images, 0, indices, out=raw), images)
 
     def _normalised(self, raw: Tensor, out: Tensor) -> Tensor:
         """Return (raw - mean) / deviation as float32 in `out`."""
