@@ -20,6 +20,8 @@ from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import draws, listed_configurations
 from tuneoff.platform import Death
 from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.pool_adapter import PoolAdapter, Task
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.trust.space_test.draw import mapping_problems
@@ -124,18 +126,29 @@ def test_the_space_is_told_as_it_is_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("may_retry", "is_used_up"), [(True, False), (True, True), (False, False)])
-def test_a_trial_whose_worker_died_is_told_unless_it_is_tried_again(may_retry: bool, is_used_up: bool) -> None:
+@pytest.mark.parametrize("end", ["", "completed", "failed"])
+def test_a_trial_whose_worker_died_is_told_unless_it_is_tried_again(
+    tmp_path: Path, may_retry: bool, is_used_up: bool, end: str
+) -> None:
+    """`end`: what its process logged before it died, without an answer."""
     ends: list[TrialOutcome] = []
-    adapter: Any = SimpleNamespace(
-        context=SimpleNamespace(events=SimpleNamespace(write=lambda *_, **__: None)),
-        _retries=SimpleNamespace(may_retry=lambda *_: may_retry),
-        _budget=SimpleNamespace(is_used_up=lambda: is_used_up),
-        ended=lambda task, outcome: ends.append(outcome),
-    )
-    again = PoolAdapter._bury(adapter, Death(worker=0, pid=1, exit_code=-9), Task("t00000", {}, 1))
-    assert (again, [end.state for end in ends]) == (
-        (("t00000", {}, 2), []) if may_retry and not is_used_up else (None, ["failed"])
-    )
+    context = make_context(toy_spec("serial"), tmp_path)
+    worker = EventWriter(context.run_dir, context.execution_id, "worker")
+    metric = context.spec.experiment.objective.metric
+    worker.write("epoch", trial="t00000", epoch=1, metrics={metric: 0.5}, train_ns=1, validate_ns=1)
+    if end:
+        worker.write("trial_ended", trial="t00000", state=end, epochs=1)
+    adapter: Any = Plain(context)
+    adapter._retries = SimpleNamespace(may_retry=lambda *_: may_retry)
+    adapter._budget = SimpleNamespace(is_used_up=lambda: is_used_up, meets_goal=lambda value: False)
+    adapter.ended = lambda task, outcome: ends.append(outcome)
+    again = adapter._bury(Death(worker=0, pid=worker.pid, exit_code=-9), Task("t00000", {}, 1))
+    is_retried = may_retry and not is_used_up and not end
+    assert again == (Task("t00000", {}, 2) if is_retried else None)
+    assert [outcome.state for outcome in ends] == ([] if is_retried else [end or "failed"])
+    assert [outcome.value for outcome in ends if end] == [0.5] * bool(end)
+    died = [event for _, event in EventLog(context.run_dir / "events") if isinstance(event, schema.WorkerDied)]
+    assert [event.trial for event in died] == [None if end else "t00000"]
 
 
 @pytest.mark.parametrize("is_used_up", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,20 @@ def test_a_trial_whose_submission_was_written_just_before_the_death_is_running(s
     assert scene.dies(WorkerStage.SUBMITTING, death, number=scene.ask(), trial=0, submitted=1) == 1
     assert scene.deaths() == [("t00000", 1)]
     assert scene.state_file.read().submitted == 1
+
+
+@pytest.mark.parametrize(("end", "state"), [("completed", TrialState.COMPLETE), ("failed", TrialState.FAIL)])
+def test_a_trial_whose_end_was_written_just_before_the_death_ended_so(scene: Scene, end: str, state: TrialState) -> None:
+    events = EventWriter(scene.context.run_dir, scene.context.execution_id, "worker")
+    events.submitted("t00000", {}, "0", 1)
+    metric = scene.context.spec.experiment.objective.metric
+    for epoch, value in enumerate((0.5, 0.25), 1):
+        events.write("epoch", trial="t00000", epoch=epoch, metrics={metric: value}, train_ns=1, validate_ns=1)
+    events.write("trial_ended", trial="t00000", state=end, epochs=2)
+    death = Death(worker=0, pid=events.pid, exit_code=-9)
+    assert scene.dies(WorkerStage.RUNNING, death, number=scene.ask(), trial=0, submitted=1, value=math.nan) == 0
+    assert scene.deaths() == [(None, 1)]
+    assert [(trial.state, trial.value) for trial in scene.study.get_trials()] == [(state, 0.25 if end == "completed" else None)]
 
 
 def test_a_listed_configuration_that_was_lost_in_an_ask_is_enqueued_again(tmp_path: Path) -> None:

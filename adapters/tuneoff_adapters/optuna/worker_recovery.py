@@ -11,7 +11,7 @@ from tuneoff.base.identity import trial_name
 from tuneoff.base.layout import EVENTS
 from tuneoff.experiment.spec import Objective
 from tuneoff.platform import Death
-from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
+from tuneoff.record.events.reader import of_attempt
 from tuneoff.record.events.schema import Epoch, Event, Stage, TrialEnded, TrialSubmitted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
@@ -71,21 +71,24 @@ class WorkerRecovery:
         return repeats
 
     def _read(self, death: Death) -> WorkerState:
-        """Return the dead worker's state; a trial that was counted but never submitted becomes a lost ask again."""
+        """Return the dead worker's state, as its events say where it died before it wrote that.
+
+        A trial that was counted but never submitted becomes a lost ask again.
+        """
         state = self._state_files[death.worker].read()
-        if state.stage is WorkerStage.SUBMITTING:
-            files = (self._context.run_dir / EVENTS).glob(f"worker-{death.pid}-*{SUFFIX}")
-            submission = trial_name(state.trial), state.attempt
-            if any(  # a torn last line does not count
-                isinstance(event, TrialSubmitted) and (event.trial, event.attempt) == submission
-                for path in files
-                for _, event in read_file(path, Statistics())
-            ):
-                state.stage = WorkerStage.RUNNING
-            else:
-                state.stage = WorkerStage.ASKING
-                state.submitted -= state.attempt == 1
-            self._state_files[death.worker].write(state)  # a worker that takes this place goes on from it
+        if state.stage not in (WorkerStage.SUBMITTING, WorkerStage.RUNNING):
+            return state
+        folder = self._context.run_dir / EVENTS
+        events = list(of_attempt(folder, death.pid, trial_name(state.trial), state.attempt))
+        if state.stage is WorkerStage.SUBMITTING and any(isinstance(event, TrialSubmitted) for event in events):
+            state.stage, state.value = WorkerStage.RUNNING, math.nan
+        elif state.stage is WorkerStage.SUBMITTING:
+            state.stage = WorkerStage.ASKING
+            state.submitted -= state.attempt == 1
+        for event in events:
+            if isinstance(event, Epoch | TrialEnded):
+                follow(state, event, self._context.spec.experiment.objective)
+        self._state_files[death.worker].write(state)  # a worker that takes this place goes on from it
         return state
 
     def settle(self) -> int:

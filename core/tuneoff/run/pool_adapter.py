@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.base.capabilities import LOCAL
+from tuneoff.base.layout import EVENTS
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.platform import Death, Platform, Pool, PoolWork
+from tuneoff.record.events.reader import of_attempt
+from tuneoff.record.events.schema import Epoch, TrialEnded
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
@@ -232,12 +235,24 @@ class PoolAdapter(WithPool):
         return None
 
     def _bury(self, death: Death, task: Task | None) -> Task | None:
-        """Record the death of a trial's process and return the task if it is to be tried again."""
+        """Record the death of a trial's process and return the task if it is to be tried again.
+
+        One that had logged its end, and died before its answer, ended as it logged.
+        """
         if task is None:
             return None
         trial_id, _, attempt = task
-        self.context.events.write("worker_died", trial=trial_id, cause=death.cause, exit_code=death.exit_code, attempt=attempt)
-        if self._retries.may_retry(trial_id, attempt, death.exit_code, death.worker) and not self._budget.is_used_up():
+        objective, value, outcome = self.context.spec.experiment.objective, None, None
+        for event in of_attempt(self.context.run_dir / EVENTS, death.pid, trial_id, attempt):
+            if isinstance(event, Epoch):
+                latest = event.metrics.get(objective.metric)
+                value = latest if latest is not None and objective.is_better(latest, than=value) else value
+            elif isinstance(event, TrialEnded):
+                outcome = TrialOutcome(state=event.state, epochs=event.epochs, value=value, cause=event.cause)
+        of_trial = {"trial": trial_id, "attempt": attempt} if outcome is None else {"trial": None}
+        self.context.events.write("worker_died", cause=death.cause, exit_code=death.exit_code, **of_trial)
+        may_retry = self._retries.may_retry(trial_id, attempt, death.exit_code, death.worker)
+        if outcome is None and may_retry and not self._budget.is_used_up():
             return task._replace(attempt=attempt + 1)
-        self.ended(task, TrialOutcome(state="failed", cause=death.cause))
+        self._answered(task, outcome or TrialOutcome(state="failed", cause=death.cause))
         return None
