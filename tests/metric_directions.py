@@ -98,6 +98,7 @@ _EXCLUDED: dict[str, str] = {
         "carbon.job_intensity"
     ),
     "of the training, not of what runs it": "items.per_second items.variation phase.NAME",
+    "of runs that end at a goal or have several: the honest ones do not": "goal.NAME.seconds waste.post_goal.trials",
     "of the test split: equal where quality.test is, or a difference of two that are compared": "quality.optimism test.NAME",
 }
 EXCLUDED: dict[str, str] = {name: reason for reason, names in _EXCLUDED.items() for name in names.split()}

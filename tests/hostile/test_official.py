@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,7 +85,8 @@ def test_a_change_is_found_and_named(call: Call, bundle: Path, tmp_path: Path, w
 def test_an_untouched_one_is_verified_and_its_files_are_the_same_everywhere(call: Call, bundle: Path, tmp_path: Path) -> None:
     assert call("verify", bundle).code == 0
     folder = tmp_path / "elsewhere"
-    subprocess.run(["tar", "-x", "-C", str(tmp_path), "-f", str(bundle)], check=True)
+    with tarfile.open(bundle) as archive:
+        archive.extractall(tmp_path, filter="data")
     (top,) = (path.parent for path in tmp_path.glob("*/manifest.json"))
     top.rename(folder)
     assert call("verify", folder / "results").code == 0
