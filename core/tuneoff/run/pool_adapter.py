@@ -14,8 +14,6 @@ from tuneoff.base.layout import EVENTS
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.platform import Death, Platform, Pool, PoolWork
-from tuneoff.record.events.reader import of_attempt
-from tuneoff.record.events.schema import Epoch, TrialEnded
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
@@ -241,6 +239,9 @@ class PoolAdapter(WithPool):
         """
         if task is None:
             return None
+        from tuneoff.record.events.reader import of_attempt
+        from tuneoff.record.events.schema import Epoch, TrialEnded
+
         trial_id, _, attempt = task
         objective, value, outcome = self.context.spec.experiment.objective, None, None
         for event in of_attempt(self.context.run_dir / EVENTS, death.pid, trial_id, attempt):
