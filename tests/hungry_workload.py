@@ -33,7 +33,6 @@ class Hungry(Surrogate):
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load({"learning_rate": configuration["learning_rate"]}, seeds)
         self._takes = str(configuration["takes"])
-        self._block = bytearray(b"x") * (600_000_000 if self._takes == "600 MB in load" else 1)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         if epoch == 2 and self._takes == "in a child's child":

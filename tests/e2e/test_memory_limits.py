@@ -66,13 +66,6 @@ def test_the_watchdog_counts_all_processes_of_a_trial_and_shared_pages_once(
     check_fed(feed(tmp_path / "results"), "watchdog")
 
 
-def test_a_trial_that_ends_before_the_watchdog_looks_has_no_more_than_its_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cgroups, "ROOT", tmp_path / "no cgroups")
-    check_fed(feed(tmp_path / "results", takes=["600 MB in load", "nothing", "nothing", "nothing"]), "after load")
-
-
 def test_what_takes_less_than_its_limit_completes(tmp_path: Path) -> None:  # negative control
     made = feed(tmp_path, memory_mb=2000.0)
     assert [trial.state for trial in made.record.trials if trial.configuration["takes"] != "nothing"] == ["completed"] * 2

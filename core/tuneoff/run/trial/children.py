@@ -50,12 +50,16 @@ def left_by(execution_id: str, pid: int) -> list[int]:
 
 
 def own_children() -> frozenset[int]:
-    """Return the children of this process, zombies too; by one system call, which reaps nobody, where there are none."""
+    """Return the children of this process, and what its fork servers have started for it, zombies too.
+
+    By one system call, which reaps nobody, where there are none.
+    """
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return frozenset()
-    return frozenset(children(os.getpid()))
+    direct = children(os.getpid())
+    return frozenset((*direct, *(pid for server in _servers() if server in direct for pid in children(server))))
 
 
 def end_children(spared: Collection[int] = frozenset(), *, keeps: bool = False) -> bool:
@@ -68,7 +72,7 @@ def end_children(spared: Collection[int] = frozenset(), *, keeps: bool = False) 
     if not own_children().difference(spared):
         return False
     gc.collect()
-    servers = {module._forkserver._forkserver_pid: module._forkserver for module in _modules(".forkserver", "_forkserver")}
+    servers = _servers()
     deadline = time.monotonic() + _GOING_SECONDS
     while (is_held := any(pid not in servers or children(pid) for pid in _living(spared))) and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -94,6 +98,10 @@ def end_tracker() -> None:
     """Have this process's resource tracker remove now what semaphores and shared memory are left, and end."""
     for module in _modules("multiprocessing.resource_tracker", "_resource_tracker"):
         module._resource_tracker._stop()
+
+
+def _servers() -> dict[int, Any]:
+    return {module._forkserver._forkserver_pid: module._forkserver for module in _modules(".forkserver", "_forkserver")}
 
 
 def _living(spared: Collection[int]) -> list[int]:
