@@ -6,13 +6,10 @@ A page holds the question of its file, the answer in two sentences, one picture 
 from __future__ import annotations
 
 import argparse
-import base64
-import hashlib
 import sys
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, DictLoader
-from markupsafe import Markup
 
 from tuneoff.base.commands import split_command
 from tuneoff.cli.listing import experiments
@@ -23,7 +20,7 @@ from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.choice.levels import ENOUGH
 from tuneoff.judge.comparison.environments import recorded_facts
 from tuneoff.judge.results import read_results
-from tuneoff.tell.page.report import SCRIPT, environment, page, resource, style
+from tuneoff.tell.page.report import environment, page, render
 
 FOLDER = Path(__file__).parents[1] / "docs" / "results"
 SPECIFIC = (*ENOUGH.values(), "Utilization is", "Speed-up")  # sentences on what the matrix varies
@@ -82,22 +79,17 @@ def rendered(choice: Choice) -> str:
     lines = [line for line in choice.lines if line.startswith(SPECIFIC) or " against " in line] or list(choice.lines)
     environments = [recorded_facts(record.environment) for record in choice.answers.results.selected.values()]
     machine = [f"{name} {of[name]}" for name in MACHINE for of in environments if name in of]
-    script = resource(SCRIPT)
     shipped = [loader for loader in (environment().loader,) if loader is not None]
     templates = environment().overlay(loader=ChoiceLoader([DictLoader({"result.html": TEMPLATE}), *shipped]))
-    return templates.get_template("result.html").render(
-        values,
-        question=experiments([choice.name])[0][0]["text"].splitlines()[0],
-        sentences=[split_command(line)[0] for line in lines[:2]],
-        seeds=declared_seeds(choice.settings[0].rows),
-        fewest=FEWEST_SEEDS,
-        how=" · ".join((*values["facts"], *dict.fromkeys(machine))),
-        repeat=plan.resume_command(Path("results")).partition(" --resume")[0],
-        live="",
-        style=Markup(style()),
-        script=Markup(script),
-        script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
-    )
+    values |= {
+        "question": experiments([choice.name])[0][0]["text"].splitlines()[0],
+        "sentences": [split_command(line)[0] for line in lines[:2]],
+        "seeds": declared_seeds(choice.settings[0].rows),
+        "fewest": FEWEST_SEEDS,
+        "how": " · ".join((*values["facts"], *dict.fromkeys(machine))),
+        "repeat": plan.resume_command(Path("results")).partition(" --resume")[0],
+    }
+    return render(values, template="result.html", templates=templates)
 
 
 if __name__ == "__main__":

@@ -181,17 +181,18 @@ class NepsAdapter(WithPool):
 
     def _last_trial(self, pid: int) -> tuple[TrialSubmitted, TrialEnded | None, float | None]:
         """Return a process's last trial (an empty one: it had none), how that ended, if it did, and its best value so far."""
-        from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
+        from tuneoff.record.events.reader import of_worker
         from tuneoff.record.events.schema import Epoch, TrialEnded, TrialSubmitted
+        from tuneoff.record.trials import best_epoch
 
-        last, end, value = TrialSubmitted(t=0, seq=0, trial="", configuration={}), None, None
+        last, end, epochs = TrialSubmitted(t=0, seq=0, trial="", configuration={}), None, list[Epoch]()
+        for event in of_worker(self.context.run_dir / EVENTS, pid):
+            if isinstance(event, TrialSubmitted):
+                last, end, epochs = event, None, []
+            elif isinstance(event, TrialEnded):
+                end = event
+            elif isinstance(event, Epoch):
+                epochs.append(event)
         objective = self.context.spec.experiment.objective
-        for path in (self.context.run_dir / EVENTS).glob(f"worker-{pid}-*{SUFFIX}"):
-            for _, event in read_file(path, Statistics()):
-                if isinstance(event, TrialSubmitted):
-                    last, end, value = event, None, None
-                elif isinstance(event, TrialEnded):
-                    end = event
-                elif isinstance(event, Epoch) and (new := event.metrics.get(objective.metric)) is not None:
-                    value = new if objective.is_better(new, than=value) else value
-        return last, end, value
+        best = best_epoch(objective, epochs)
+        return last, end, best.metrics[objective.metric] if best is not None else None

@@ -11,7 +11,7 @@ from tuneoff.base.identity import trial_name
 from tuneoff.base.layout import EVENTS
 from tuneoff.experiment.spec import Objective
 from tuneoff.platform import Death
-from tuneoff.record.events.reader import of_attempt
+from tuneoff.record.events.reader import of_worker
 from tuneoff.record.events.schema import Epoch, Event, Stage, TrialEnded, TrialSubmitted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
@@ -78,15 +78,17 @@ class WorkerRecovery:
         state = self._state_files[death.worker].read()
         if state.stage not in (WorkerStage.SUBMITTING, WorkerStage.RUNNING):
             return state
-        folder = self._context.run_dir / EVENTS
-        events = list(of_attempt(folder, death.pid, trial_name(state.trial), state.attempt))
+        key = trial_name(state.trial), state.attempt
+        of_trial = (TrialSubmitted, Epoch, TrialEnded)
+        written = of_worker(self._context.run_dir / EVENTS, death.pid)
+        events = [event for event in written if isinstance(event, of_trial) and (event.trial, event.attempt) == key]
         if state.stage is WorkerStage.SUBMITTING and any(isinstance(event, TrialSubmitted) for event in events):
             state.stage, state.value = WorkerStage.RUNNING, math.nan
         elif state.stage is WorkerStage.SUBMITTING:
             state.stage = WorkerStage.ASKING
             state.submitted -= state.attempt == 1
         for event in events:
-            if isinstance(event, Epoch | TrialEnded):
+            if not isinstance(event, TrialSubmitted):
                 follow(state, event, self._context.spec.experiment.objective)
         self._state_files[death.worker].write(state)  # a worker that takes this place goes on from it
         return state

@@ -55,8 +55,6 @@ def broken_rules(plan: Plan) -> tuple[str, str]:
     Raises:
         ExperimentError: what it claims is no such claim.
     """
-    if RULES not in plan.analysis:
-        return "", ""
     claim = dict(plan.analysis[RULES])
     stated = claim.pop("digest", None)
     rules = read(RulesPart, claim)

@@ -11,6 +11,7 @@ Source: permutation test of a linear rank statistic, stratified by trial (J. Há
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -27,7 +28,7 @@ def has_progress(trials: Iterable[TrialRecord], objective: Objective) -> bool | 
     epochs = (trial.attempts[-1].epochs for trial in trials if trial.attempts)
     values = ([epoch.metrics.get(objective.metric) for epoch in of_trial] for of_trial in epochs)
     histories = [[value for value in of_trial if value is not None] for of_trial in values]
-    if _z([_summed(range(len(history))) for history in histories]) < LEAST:
+    if _z([_greatest(len(history)) for history in histories]) < LEAST:
         return None
     z = _z([_summed(history) for history in histories])
     return (z if objective.mode == "max" else -z) >= CRITICAL
@@ -38,11 +39,20 @@ def _z(summed: Sequence[tuple[float, float]]) -> float:
     return sum(value for value, _ in summed) / math.sqrt(variance) if variance > 0 else 0.0
 
 
+@functools.cache
+def _greatest(count: int) -> tuple[float, float]:
+    return _summed(range(count))
+
+
 def _summed(values: Sequence[float]) -> tuple[float, float]:
     """Return the weighted sum of ranks, above 0 where values rise, and its variance."""
-    count, ordered = len(values), sorted(values)
-    mean = sum(1 / epoch for epoch in range(1, count + 1)) / (count or 1)
-    weights = [1 / epoch - mean for epoch in range(1, count + 1)]
+    count, ordered, weights = len(values), sorted(values), _weights(len(values))
     ranks = [(bisect_left(ordered, value) + bisect_right(ordered, value) - count) / 2 for value in values]  # less their mean
     squares = sum(weight * weight for weight in weights) * sum(rank * rank for rank in ranks)
     return -sum(map(float.__mul__, weights, ranks)), squares / (count - 1) if count > 1 else 0.0
+
+
+@functools.cache
+def _weights(count: int) -> tuple[float, ...]:
+    mean = sum(1 / epoch for epoch in range(1, count + 1)) / (count or 1)
+    return tuple(1 / epoch - mean for epoch in range(1, count + 1))

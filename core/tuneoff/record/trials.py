@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import msgspec
 
@@ -14,8 +15,10 @@ from tuneoff.base.layout import POD
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.record.endings import Ending, RunStop, ending
 from tuneoff.record.event_index import NOT_REPORTED, AttemptEvents, Collected, Key, Timeline
+from tuneoff.record.events.schema import Epoch
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, TrialRecord
 
+AnyEpoch = TypeVar("AnyEpoch", EpochRecord, Epoch)  # as it was recorded, or logged
 TIE_LOSSES = ("validation_loss", "val_loss", "loss")
 
 
@@ -184,9 +187,9 @@ def _epochs(execution: AttemptEvents, shift: int) -> tuple[EpochRecord, ...]:
     return records
 
 
-def best_epoch(objective: Objective, epochs: Sequence[EpochRecord]) -> EpochRecord | None:
+def best_epoch(objective: Objective, epochs: Sequence[AnyEpoch]) -> AnyEpoch | None:
     """Return the epoch with the best finite validation value, the earliest of equals; None if no value is finite."""
-    best: EpochRecord | None = None
+    best: AnyEpoch | None = None
     value: float | None = None
     for epoch in epochs:
         new = epoch.metrics.get(objective.metric)

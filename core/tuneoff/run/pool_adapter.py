@@ -239,16 +239,19 @@ class PoolAdapter(WithPool):
         """
         if task is None:
             return None
-        from tuneoff.record.events.reader import of_attempt
+        from tuneoff.record.events.reader import of_worker
         from tuneoff.record.events.schema import Epoch, TrialEnded
+        from tuneoff.record.trials import best_epoch
 
         trial_id, _, attempt = task
-        objective, value, outcome = self.context.spec.experiment.objective, None, None
-        for event in of_attempt(self.context.run_dir / EVENTS, death.pid, trial_id, attempt):
-            if isinstance(event, Epoch):
-                latest = event.metrics.get(objective.metric)
-                value = latest if latest is not None and objective.is_better(latest, than=value) else value
-            elif isinstance(event, TrialEnded):
+        objective, outcome, epochs = self.context.spec.experiment.objective, None, list[Epoch]()
+        for event in of_worker(self.context.run_dir / EVENTS, death.pid):
+            if isinstance(event, Epoch | TrialEnded) and (event.trial, event.attempt) == (trial_id, attempt):
+                if isinstance(event, Epoch):
+                    epochs.append(event)
+                    continue
+                best = best_epoch(objective, epochs)
+                value = best.metrics[objective.metric] if best is not None else None
                 outcome = TrialOutcome(state=event.state, epochs=event.epochs, value=value, cause=event.cause)
         of_trial = {"trial": trial_id, "attempt": attempt} if outcome is None else {"trial": None}
         self.context.events.write("worker_died", cause=death.cause, exit_code=death.exit_code, **of_trial)

@@ -160,16 +160,14 @@ def read_file(path: Path, statistics: Statistics) -> Iterator[tuple[Process, Eve
             yield process, event
 
 
-def of_attempt(folder: Path, pid: int, trial: str, attempt: int) -> Iterator[Event]:
-    """Yield what a worker that has died wrote of an attempt; a torn last line does not count. `folder`: of the run's events.
+def of_worker(folder: Path, pid: int) -> Iterator[Event]:
+    """Yield what a worker that has died wrote; a torn last line does not count. `folder`: of the run's events.
 
     Raises:
         ResultsError: see EventLog.
     """
     for path in folder.glob(f"worker-{pid}-*{SUFFIX}"):
-        for _, event in read_file(path, Statistics()):
-            if getattr(event, "trial", None) == trial and getattr(event, "attempt", 1) == attempt:
-                yield event
+        yield from (event for _, event in read_file(path, Statistics()))
 
 
 def read_header(line: bytes, name: str) -> Process:

@@ -255,11 +255,16 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
 )
 
 
-def render(page: Mapping[str, Any], *, live: str = "", template: str = "report.html") -> str:
-    """Return the HTML of what `page` gives. `live`: the markup that stands above it; then the page follows that."""
+def render(
+    page: Mapping[str, Any], *, live: str = "", template: str = "report.html", templates: Environment | None = None
+) -> str:
+    """Return the HTML of what `page` gives. `live`: the markup that stands above it; then the page follows that.
+
+    `templates`: where the template is, if not among those of this package.
+    """
     script = resource(SCRIPT) + (resource(LIVE_SCRIPT) if live else "")
     return (
-        environment()
+        (templates or environment())
         .get_template(template)
         .render(
             page,
