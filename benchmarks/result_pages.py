@@ -25,12 +25,13 @@ from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Outcome, Question, Verdict
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS, PairComparison
-from tuneoff.judge.answers.phrases import difference_text, display_unit, floor_text, is_decided, signed
+from tuneoff.judge.answers.phrases import difference_text, display_unit, is_decided, signed
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, Choice, Row, ScopeColumn, declared_seeds
 from tuneoff.judge.choice.choose import choose
-from tuneoff.judge.choice.curve import ASK, JOB, LEVELS, RATE, UTILIZATION
+from tuneoff.judge.choice.curve import ASK, FIGURES, JOB, LEVELS, RATE, UTILIZATION
 from tuneoff.judge.choice.levels import AS_GOOD, ENOUGH
 from tuneoff.judge.choice.releases import question_of
+from tuneoff.judge.choice.sharing import SLOWDOWN
 from tuneoff.judge.comparison.environments import recorded_facts
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import disturbance, read_results
@@ -141,7 +142,7 @@ def _fault(row: Row, group: Group) -> str:
     return listed(map(str, options["kinds"])) if options["rate"] else "no fault"
 
 
-TIME, SCORE, HERE = "job time", "test score", "local workers"
+TIME, SCORE, HERE = "job time", "test score", "processes of the command"
 ASKED: Mapping[str, Asked] = {
     "Faults": Asked(
         level=_fault,
@@ -155,6 +156,11 @@ ASKED: Mapping[str, Asked] = {
         level=_amount("workers.cpus", LEVELS["cpus"][0]),
         clauses=(Clause(text=TIME, metric=JOB, against="1 vCPU"),),
         lines=(ENOUGH["cpus"],),
+    ),
+    "R-Copies": Asked(
+        level=_number("copies", "job"),
+        clauses=(Clause(text=TIME, metric=JOB, against="1 job"),),
+        lines=(FIGURES[SLOWDOWN][0], "Fairness among"),
     ),
     "R-Device": Asked(
         level=lambda row, group: f"{group.spec.experiment.workers.per_device} per device",
@@ -216,7 +222,7 @@ ASKED: Mapping[str, Asked] = {
     "Storage": Asked(
         level=_storage,
         clauses=(
-            Clause(text="rate of trials", metric=RATE),
+            Clause(text="trials per second", metric=RATE),
             Clause(text="CPU time of ask, report and tell of a trial", metric="storage.client_cpu"),
         ),
         name=_number("workers.count", "worker"),
@@ -316,11 +322,6 @@ def rendered(choice: Choice, note: str = "") -> str:
         command = results.plan.resume_command(Path("results")).partition(" --resume")[0]
     days = sorted({record.started_at[:10] for record in records if record.started_at})
     groups = choice.answers.groups
-    floors = {
-        verdict.scope.text: floor_text(verdict)
-        for verdict in choice.answers.verdicts
-        if verdict.question == values["time"] and verdict.noise_floor is not None
-    }
     runs = disturbance(run for group in groups for run in group.unskipped)
     values |= {
         **_picture(choice),
@@ -333,7 +334,6 @@ def rendered(choice: Choice, note: str = "") -> str:
             *((head, " ".join(said.get(head, "").split())) for head in ("Varies", "Enough")),
             ("Command", command),
             ("Other programs", runs.text),
-            ("Noise floor of the job time", "; ".join(f"{scope}: {floor}" for scope, floor in floors.items())),
             (
                 "Not run again",
                 "; ".join(f"{group.label} {group.scope.text} is {group.same_as}" for group in groups if group.twins),
@@ -361,18 +361,10 @@ def _picture(choice: Choice) -> dict[str, Any]:
     clause = asked.clauses[0] if asked is not None else None
     if clause is None:
         return {"plot": None, "axis": None}
+    plots = [plot for plot in drawn(choice.settings[0]) if plot.curve.metric == clause.metric]
     of_clause = cells(choice)[0]
     question = _question(choice, clause, of_clause[0].column.group)
     unit, factor = display_unit(clause.metric, question.unit)
-    levels: dict[str, set[str]] = {}
-    for cell in of_clause:
-        levels.setdefault(cell.row.label, set()).add(cell.level)
-    names = {label: of_label.pop() for label, of_label in levels.items() if len(of_label) == 1}  # where labels are what varies
-    plots = [
-        replace(plot, lines=tuple(replace(line, name=names.get(line.label, line.name)) for line in plot.lines))
-        for plot in drawn(choice.settings[0])
-        if plot.curve.metric == clause.metric
-    ]
     present = [value for cell in of_clause for value in cell.column.group.estimate(clause.metric).present]
     return {
         "plot": plots[-1] if plots else None,
@@ -447,12 +439,13 @@ def _told(clause: Clause, of_clause: Sequence[Cell]) -> str:
 def _of_level(of_level: Sequence[Cell], *, each: bool) -> Iterator[str]:
     """Yield the lowest and the highest figure of a level, or `each`; who failed; and what is shown where it is judged."""
     ordered = sorted((cell for cell in of_level if cell.size is not None), key=lambda cell: cell.size or 0.0)
-    named = list(dict.fromkeys(f"{cell.text} ({cell.name})" for cell in (ordered if each else (*ordered[:1], *ordered[-1:]))))
-    if len({cell.text for cell in of_level}) == 1 and not each:
-        yield of_level[0].text
-    elif named:
-        yield (", " if each else " to ").join(named)
-    judged = {cell.name: cell.verdict for cell in of_level if cell.verdict is not None and not any(cell.verdict.failures)}
+    named = [f"{cell.text} ({cell.name})" for cell in ordered]
+    if len({cell.text for cell in ordered}) == 1 and not each:
+        yield ordered[0].text
+    elif ordered:
+        yield ", ".join(named) if each else " to ".join((named[0], named[-1]))
+    verdicts = {cell.name: cell.verdict for cell in of_level if cell.verdict is not None}
+    judged = {name: verdict for name, verdict in verdicts.items() if verdict.outcome is not Outcome.NOT_JUDGED}
     found = {
         "failed in": [cell.name for cell in of_level if cell.text == FAILED],
         "shown in": [name for name, verdict in judged.items() if is_decided(verdict)],

@@ -18,7 +18,7 @@ from tuneoff.judge.results import Results
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing
-from tuneoff.record.run_record import FlagRecord, RunRecord, RunStatus
+from tuneoff.record.run_record import ClockRecord, FlagRecord, RunRecord, RunStatus
 
 QUESTIONS = {"quality": "quality.test", "time": "time.jct"}
 ANALYSIS: Mapping[str, Any] = {
@@ -61,6 +61,8 @@ class Entry:
     release: str | None = None  # in an environment of its own
     packages: Mapping[str, str] = field(default_factory=dict)  # that are installed there
     environment: Mapping[str, Any] = field(default_factory=dict)  # as the records have it, beside the host
+    copy: int = 0  # of `copies` in the variant
+    began_ms: int = 0  # on the clock of the machine, where its copies are told apart by that
 
 
 def steady(jct: float = 1000.0, quality: float = 0.9, spread: float = 0.01, key: str = "") -> Draw:
@@ -126,12 +128,13 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
         "workers": workers,
         "budget": budget,
         "task_digest": changes,
+        "copies": entry.variant.get("copies", 1),
     }
     experiment = replace(spec.experiment, **changed)
     options = {"start": entry.start} if entry.start is not None else {}
     environment = EnvironmentSpec(version=entry.release) if entry.release is not None else None
     changed = {"replicate": entry.replicate, "platform": platform, "experiment": experiment, "options": options}
-    changed |= {"environment": environment}
+    changed |= {"environment": environment, "copy": entry.copy}
     return replace(spec, **changed, local_options=())
 
 
@@ -156,6 +159,7 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
             **entry.environment,
         },
         flags=tuple(FlagRecord(name=name, text="planted") for name in flags),
+        clock=ClockRecord(host="here", boot_id="b", start_monotonic_ns=entry.began_ms * 1_000_000, start_wall_ns=0),
         metrics={name: _metric(name, value, entry.metric) for name, value in values.items()},
     )
 

@@ -84,7 +84,7 @@ def results_of(
     return Results(
         folder=folder,
         plan=plan_of(made, analysis=analysis or {}, **more),
-        planned=tuple(run for run in made if not run.spec.warm_up),
+        planned=tuple(run for run in made if not run.spec.warm_up and not run.spec.copy),
         records=tuple(runs),
         selected=selected_executions(sorted(runs, key=lambda run: run.execution_id)),
     )

@@ -61,11 +61,12 @@ def planned(arguments: argparse.Namespace) -> Plan:
 
 
 def first_run(plan: Plan) -> Plan:
-    """Return the plan of the first run alone, without its warm-up; a run that is the same as another stands for that one."""
+    """Return the plan of the first run alone, with its copies, without its warm-up; one that is the same as another is that."""
     from tuneoff.experiment.plan import RULES
 
     first = plan.counted[0]
     if first.same_as is not None:
         first = next(run for run in plan.counted if run.run_id == first.same_as)
     analysis = {key: value for key, value in plan.analysis.items() if key != RULES}  # which hold for all runs of a file
-    return replace(plan, runs=(first,), analysis=analysis)
+    runs = tuple(run for run in plan.counted if run.spec.shared_key == first.spec.shared_key)
+    return replace(plan, runs=runs, analysis=analysis)

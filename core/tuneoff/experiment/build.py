@@ -80,6 +80,10 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         trials = _trials(file.budget.trials, sampler.name, most)
         if len(first) > trials:
             raise ExperimentError(f"must be at least the {len(first)} `first_configurations`, but got {trials}")
+    with at("copies"):
+        if len(file.workers.devices) % file.copies:
+            rule = f"{file.copies} jobs share the devices of `workers`, but there are {len(file.workers.devices)}"
+            raise ExperimentError(f"{rule}; name {file.copies}, or a multiple")
     return spec.ExperimentSpec(
         workload=spec.WorkloadSpec(
             name=file.workload.name,
@@ -103,6 +107,7 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         stops=stops,
         variant=variant.values,
         task_digest=variant.task_digest,
+        copies=file.copies,
     )
 
 

@@ -425,7 +425,11 @@ def metric(name: str) -> Metric:
 
 _DIFFERENCES = {  # of runs, which a report derives, and which may be below 0
     item.name: item
-    for item in family("added.", "MB", ("memory", "memory of 1000 further trials"), scale="difference", is_signed=True)
+    for item in (
+        *family("added.", "MB", ("memory", "memory of 1000 further trials"), scale="difference", is_signed=True),
+        *family("copies.", "x", ("slowdown", "mean job time of the copies over that of one job alone")),
+        *family("copies.", "%", ("fairness", "Jain's index of the rates of the copies"), better="higher", scale="difference"),
+    )
 }
 
 

@@ -16,8 +16,9 @@ _IMPLIED = (".name", ".count")  # `workload=null` and `workers=2` say as much as
 
 def run_name(label: str, spec: RunSpec) -> str:
     """Return what tells a run from the others of its file: adapter, sampler, pruner, variant, seed."""
-    warm_up = " (warm-up)" if spec.warm_up else ""
-    return f"{cell_name(label, spec.experiment)} seed {spec.seed}{warm_up}"
+    copies = spec.experiment.copies
+    which = " (warm-up)" if spec.warm_up else f" (copy {spec.copy + 1} of {copies})" if copies > 1 else ""
+    return f"{cell_name(label, spec.experiment)} seed {spec.seed}{which}"
 
 
 def cell_name(label: str, experiment: ExperimentSpec) -> str:

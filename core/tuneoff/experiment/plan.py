@@ -138,7 +138,7 @@ class Plan:
             warm_ups=sum(run.spec.warm_up for run in self.to_run),
             trials=sum(item.trials for item in budgets),
             epochs=sum(min(filter(None, (item.trials * item.epochs_per_trial, item.epochs_total))) for item in budgets),
-            seconds_at_most=sum(seconds_at_most(run.spec) for run in self.to_run),
+            seconds_at_most=sum(seconds_at_most(run.spec) for run in self.to_run if not run.spec.copy),
         )
 
     def compare_command(self, results: Path, *more: object, **replaced: Sequence[object]) -> str:
@@ -156,7 +156,7 @@ class Plan:
         """
         if self.is_of_bundle:
             return command("reproduce", self._file(results))
-        name = "run" if len(self.runs) == 1 else "compare"
+        name = "run" if len({run.spec.shared_key for run in self.runs}) == 1 else "compare"
         return self._command(name, results, self.options, ("--resume", *more, "--output", results))
 
     def _command(self, name: str, results: Path, options: Mapping[str, Sequence[object]], more: Sequence[object]) -> str:

@@ -65,6 +65,8 @@ class SkipCheck:
         if refused is not None:
             yield refused
         yield from _device_reasons(spec)
+        if spec.experiment.copies > 1 and adapter.placement(spec) is not None:
+            yield "`copies` share this machine, but trials of the adapter are on other hosts; use another platform, or copies: 1"
 
 
 def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool = True) -> Iterator[str]:

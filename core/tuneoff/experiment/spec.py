@@ -227,6 +227,11 @@ class ExperimentSpec:
     stops: Mapping[str, int] = field(default_factory=dict)  # for `pruner: scripted`: configuration digest -> last epoch
     variant: Mapping[str, Any] = field(default_factory=dict)  # the `matrix:`/`zip:` values of this cell, for tables
     task_digest: str = ""  # of what the task changes against the file's base; "": nothing, or the file has no tasks
+    copies: int = 1  # jobs that run at the same time, each with its share of this machine
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values: of one job alone, as all were, it has no key for copies."""
+        return field_values(self, without=() if self.copies > 1 else ("copies",))
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
@@ -239,6 +244,7 @@ class RunSpec:
     platform: str = LOCAL
     seed: int = 0
     replicate: int = 0
+    copy: int = 0  # of those that run at the same time; figures of the run are of the first
     options: Mapping[str, Any] = field(default_factory=dict)  # of the adapter
     warm_up: bool = False  # discarded from every table
     reports: Reports = "every_epoch"  # what the framework is told of a running trial
@@ -261,7 +267,16 @@ class RunSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values: without an environment of its own, as all runs were, it has no key for that."""
-        return field_values(self, without=() if self.environment is not None else ("environment", "locked"))
+        unused = () if self.environment is not None else ("environment", "locked")
+        return field_values(self, without=unused if self.copy else (*unused, "copy"))
+
+    @functools.cached_property
+    def shared_key(self) -> str:
+        """What the copies of a job share, as text: all but their number and their devices."""
+        content = run_spec_to_json(self)
+        content.pop("copy", None)
+        content["experiment"]["workers"].pop("devices", None)
+        return canonical_json(content)
 
     def scope_key(self, *aside: str) -> str:
         """Return what compared runs share, as text: sampler and pruner with options, and the variant, some keys aside."""

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,7 @@ class Group:
     """The runs of one adapter entry in one scope, in the order of the plan's seeds.
 
     `entry` is what equal entries share: `serial` and `serial#2`. `twins`: the scopes whose runs stand for all of these.
+    `copies`: of each seed all runs that shared the machine with its own, that too; none: it had the machine alone.
     `confidence`: of its intervals; `prices`: by which it is billed; `test_result`: a file that tells how many cases a test has.
     """
 
@@ -94,6 +95,7 @@ class Group:
     spec: RunSpec  # of one of the runs
     runs: tuple[Run, ...]
     twins: tuple[Scope, ...] = ()
+    copies: Mapping[int, tuple[Run, ...]] = field(default_factory=dict)
     confidence: float = CONFIDENCE
     prices: Prices | None = None
     test_result: Path | None = None
@@ -278,7 +280,13 @@ def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
     for scope, by_label in planned.items():
         for label, of_label in by_label.items():
             spec = of_label[0].spec
-            runs = tuple(run_of(run, results.selected, results.without_record, results.plan.added_seeds) for run in of_label)
+            stands = partial(
+                run_of,
+                selected=results.selected,
+                without_record=results.without_record,
+                added_seeds=results.plan.added_seeds,
+            )
+            runs = tuple(map(stands, of_label))
             done = next((run.record for run in runs if run.record is not None and run.is_done), None)
             options = {name: value for name, value in spec.options.items() if name not in spec.local_options}
             twins = [run.same_as for run in of_label if run.same_as is not None]
@@ -291,6 +299,9 @@ def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
                 twins=tuple(dict.fromkeys(scope_of[twin] for twin in twins if twin in scope_of))
                 if len(twins) == len(of_label)
                 else (),
+                copies={run.spec.seed: tuple(map(stands, results.copies[run.run_id])) for run in of_label}
+                if spec.experiment.copies > 1
+                else {},
                 confidence=confidence,
                 prices=results.plan.accounting.prices,
                 test_result=results.folder / results.run_folder(done) / TEST_RESULT if done is not None else None,

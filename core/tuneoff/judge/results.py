@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,12 @@ ABSENT = "its record has no such metric"
 FEWEST_UNDISTURBED = 6  # pairs: with fewer no difference can be shown at 5 %
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
 class Results:
-    """The plan, every execution, and the one that stands for each run. `planned`: in the file's order, warm-ups left out."""
+    """The plan, every execution, and the one that stands for each run.
+
+    `planned`: in the file's order, without warm-ups and of copies the first; `copies`: all copies of a run, by its id.
+    """
 
     folder: Path
     plan: Plan
@@ -39,6 +43,15 @@ class Results:
     records: tuple[RunRecord, ...]
     selected: Mapping[str, RunRecord]  # by run id
     without_record: Without = field(default_factory=dict)
+
+    @cached_property
+    def copies(self) -> Mapping[str, Sequence[PlannedRun]]:
+        """The runs that share the machine with the first of them, itself too, by the id of that."""
+        together: dict[str, list[PlannedRun]] = {}
+        for run in self.plan.counted:
+            if run.spec.experiment.copies > 1:
+                together.setdefault(run.spec.shared_key, []).append(run)
+        return {run.run_id: runs for runs in together.values() for run in runs if not run.spec.copy}
 
     @property
     def ends(self) -> list[RunEnd]:
@@ -70,7 +83,8 @@ def read_results(folder: Path) -> Results:
 
 
 def in_file_order(plan: Plan) -> list[PlannedRun]:
-    """Return the runs that tables show: variants, in them adapters, in them samplers, those that are another sampler last.
+    """Return the runs that tables show: variants, in them adapters, in them samplers, those that are another sampler last; of
+    copies the first.
 
     The first block of the plan has the variants in the file's order, but not the adapters.
     """
@@ -93,7 +107,7 @@ def in_file_order(plan: Plan) -> list[PlannedRun]:
             run.block,
         )
 
-    return sorted(plan.counted, key=key)
+    return sorted((run for run in plan.counted if not run.spec.copy), key=key)
 
 
 def _entry(run: PlannedRun, entries: list[Any]) -> int:

@@ -44,6 +44,7 @@ LEAST_STEP_NS = NANOSECONDS  # a shorter trial step is no window: the whole job 
 TICKS_SECONDS = 0.02  # per processor: kernels count the host's time in ticks of up to 10 ms, so as little is no sign of anybody
 NO_HOST_USE = "the use of the host was not sampled"
 NO_DEVICE_MEMORY = "no sample saw memory of the slot's device in its processes"
+COPIES = "copies of the job used the machine at the same time"
 ELSEWHERE = "trials ran on another host or in pods, which were not sampled"
 
 
@@ -207,6 +208,8 @@ def disturbance(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> t
         return unknown(NO_HOST_USE)
     if foreign_attempts(run, samples.header.host):
         return unknown(ELSEWHERE)
+    if run.run_spec().experiment.copies > 1:
+        return unknown(COPIES)
     part, end_ns = partition(run)["trial"], jct_ns(run)
     if part is not None and part[1] - part[0] >= LEAST_STEP_NS:
         name, window = "the trial step", part

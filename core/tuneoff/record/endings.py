@@ -39,6 +39,7 @@ class Ruling:
 
 
 KILLED = Ruling(status="interrupted", reason="its tuneoff command was killed", charged="user")
+NO_SUPERVISOR = Ruling(status="failed", reason="the process that supervised this copy of the job ended", charged="infrastructure")
 _UNWRITTEN = {
     errno.ENOSPC: "the disk was full",
     errno.EDQUOT: "the quota was used up",
@@ -49,7 +50,9 @@ UNWRITABLE = {  # by errno
     number: Ruling(status="interrupted", reason=f"its results folder could not be written: {text}", charged="infrastructure")
     for number, text in _UNWRITTEN.items()
 }
-IN_NO_EVENT = {ruling.reason: ruling for ruling in (KILLED, *UNWRITABLE.values())}  # by reason: nobody could write one
+IN_NO_EVENT = {  # by reason: nobody could write one
+    ruling.reason: ruling for ruling in (KILLED, NO_SUPERVISOR, *UNWRITABLE.values())
+}
 
 
 def ruling_of(

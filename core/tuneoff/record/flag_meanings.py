@@ -44,6 +44,7 @@ MACHINE: Mapping[str, str] = {  # results hold; times, energy and cost may be of
     "low_memory": "less memory is free than the workers may use, or less than 1 GB and less than 10 % of all",
     "cpu_throttled": "the processors were throttled for heat between the look before the run and its end",
     "too_few_processors": "the workers' CPUs are more than the processors or the quota available: trials waited for each other",
+    "share_not_limited": "`copies`: no control group held this one to its share of the machine, so each took what it could",
     "cgroup_not_joined": "a trial's process could not enter its slot's control group: memory or CPU quota did not limit it",
     "processors_not_limited": "a trial's process could not be put on the processors of its slot",
     "host_lost": "a host of the run stopped answering: its trials ended or were retried; its processes end by themselves",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import logging
 import threading
 import time
@@ -28,7 +29,7 @@ from tuneoff.experiment.power_settings import NO_METER
 from tuneoff.experiment.spec import EnvironmentSpec, RunSpec
 from tuneoff.measure.power.metering import HostPower, PowerPlan, baseline_seconds
 from tuneoff.measure.stored import read_runs
-from tuneoff.record.endings import UNWRITABLE
+from tuneoff.record.endings import NO_SUPERVISOR, UNWRITABLE
 from tuneoff.record.flag_meanings import SERIOUS
 from tuneoff.record.results_folder import ResultsFolder, begun
 from tuneoff.record.run_record import FAILED, RunRecord
@@ -41,11 +42,12 @@ from tuneoff.run.progress import Listener
 from tuneoff.run.provenance import Provenance, prepare
 from tuneoff.run.repeats import Repeat, to_repeat
 from tuneoff.run.run_ends import RunEnd, run_ends
+from tuneoff.run.supervisor.copies import supervise_copies
 from tuneoff.run.supervisor.execution import undeploy_outside
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.limits import ReservedProcessors, is_all_here, reserve_processors
-from tuneoff.run.supervisor.run import RunRequest, supervise
+from tuneoff.run.supervisor.run import RunRequest, Supervised, supervise
 from tuneoff.run.uncharged import uncharged_lines
 
 log = logging.getLogger(__name__)
@@ -133,7 +135,8 @@ class _Matrix:
         )
         needed = {_runner(run) for run in plan.counted if run.skip_reason is None and run.run_id not in self._final}
         is_asked = [run for run in plan.to_run if not run.spec.warm_up or _runner(run) in needed]
-        self.left = [run for run in is_asked if run.run_id not in self._final]
+        unfinished = {run.spec.shared_key for run in is_asked if run.run_id not in self._final}
+        self.left = [run for run in is_asked if run.spec.shared_key in unfinished]  # of copies all, which run at the same time
         final = {key for key, record in self._selected.items() if is_final(record)}
         self.owed = final & {run.run_id for run in self.left}  # those to be repeated, until they are
         self._data: dict[str, Provenance] = {}  # by workload and options
@@ -162,15 +165,18 @@ class _Matrix:
             parts = [f"{counted(before, 'run')} finished before this command"] if before else []
             listener.noted("; ".join([*parts, *(f"{counted(n, 'run')} skipped: {reason}" for reason, n in reasons.items())]))
         listener.begun([run.run_id for run in self.left])
-        for position, run in enumerate(self.left, 1):
+        position = 1
+        for _, together in itertools.groupby(self.left, lambda run: run.spec.shared_key):
             if interrupt.is_set() or (self._request.maxfail is not None and self._failed >= self._request.maxfail):
                 return False
-            self._run(run, position, interrupt)
+            runs = list(together)
+            self._run(runs, position, interrupt)
+            position += len(runs)
         return True
 
-    def _run(self, run: PlannedRun, position: int, interrupt: threading.Event) -> None:
-        """Execute one run and write its record."""
-        results, listener, total = self._request.results, self._request.listener, len(self.left)
+    def _run(self, runs: Sequence[PlannedRun], position: int, interrupt: threading.Event) -> None:
+        """Execute one run, or all copies of a job at the same time, and write their records."""
+        results, listener, total, (run, *_) = self._request.results, self._request.listener, len(self.left), runs
         if self._power is None:
             power = self._meters.plan
             idle = baseline_seconds(power)
@@ -182,42 +188,56 @@ class _Matrix:
         _check_place(results)
         workers = run.spec.experiment.workers
         memory_mb = (workers.memory_mb or 0) if is_all_here(run.spec) else 0
-        state, flags = self._guard.look(round(workers.count * memory_mb * 1e6))
+        state, flags = self._guard.look(round(len(runs) * workers.count * memory_mb * 1e6))
         if position == 1 and is_all_here(run.spec) and (busy := machine.busy_text(state)) is not None:
             listener.noted(busy)
-        repeat = self._repeats.get(run.run_id)
-        listener.run_started(position, total, _label(run), run.run_id)
+        for number, copy in reversed([*enumerate(runs)]):  # the last is shown: of copies the first, whose progress is told
+            listener.run_started(position + number, total, _label(copy), copy.run_id)
         started = time.monotonic()
-        request = RunRequest(
-            spec=run.spec,
-            results=results,
-            listener=listener,
-            interrupt=interrupt,
-            flags=flags,
-            flags_after=self._guard.after_run,
-            accounting=of_run(self._request.plan.accounting, adapter_class(run.spec.adapter).capabilities_on(run.spec.platform)),
-            power=self._power,
-            processors=self._processors,
-        )
+        slots = workers.count * int(workers.cpus) if self._processors else 0
+        requests = [
+            RunRequest(
+                spec=copy.spec,
+                results=results,
+                listener=listener,
+                interrupt=interrupt,
+                flags=flags,
+                flags_after=self._guard.after_run,
+                accounting=of_run(
+                    self._request.plan.accounting, adapter_class(copy.spec.adapter).capabilities_on(copy.spec.platform)
+                ),
+                power=self._power,
+                processors=self._processors[number * slots :],
+            )
+            for number, copy in enumerate(runs)
+        ]
+        repeat = self._repeats.get(run.run_id)
         before = {
             "machine_before": plain(state),
             **({REPEAT: values(repeat, ("number", "because"))} if repeat is not None else {}),
         }
-        record = self._execute(request, before)
+        ends = [supervise(requests[0])] if len(runs) == 1 else supervise_copies(requests, self._request.plan.power)
         seconds = time.monotonic() - started
-        label = _label(run)
-        listener.run_ended(position, total, label, record.status, record.reason, seconds)
-        if record.status != CUT:
-            self.owed -= {run.run_id}
-        self._failed += record.status in FAILED and not run.spec.warm_up
-        for flag in record.flags:
-            if flag.name in SERIOUS and (run.label, flag.name) not in self._told:
-                self._told.add((run.label, flag.name))
-                listener.noted(f"! {label}: {flag.name}: {flag.text}")
+        ended = sorted(zip(runs, ends, strict=True), key=lambda of_copy: of_copy[1] is None)  # first those that say how
+        records = {copy.run_id: self._finished(copy.spec, end, before) for copy, end in ended}
+        for number, copy in enumerate(runs):
+            record = records[copy.run_id]
+            listener.run_ended(position + number, total, _label(copy), record.status, record.reason, seconds)
+            if record.status != CUT:
+                self.owed -= {copy.run_id}
+            self._failed += record.status in FAILED and not copy.spec.warm_up
+            for flag in record.flags:
+                if flag.name in SERIOUS and (copy.label, flag.name) not in self._told:
+                    self._told.add((copy.label, flag.name))
+                    listener.noted(f"! {_label(copy)}: {flag.name}: {flag.text}")
 
-    def _execute(self, request: RunRequest, before: Mapping[str, Any]) -> RunRecord:
-        """Execute a run and return its record; `before`: what was known of its environment."""
-        ended, spec = supervise(request), request.spec
+    def _finished(self, spec: RunSpec, ended: Supervised | None, before: Mapping[str, Any]) -> RunRecord:
+        """Return the record of a run that has ended; `before`: what was known of its environment."""
+        if ended is None:  # its supervisor was killed, and could not say of what
+            results = self._request.results
+            clean_results(results.resolve())
+            recover(results, self._request.plan, NO_SUPERVISOR)
+            return selected_executions(read_runs(results))[spec.run_id]
         environment = {
             "limits": dict(ended.limits),
             **before,

@@ -92,9 +92,7 @@ class Guard:
 
     def after_run(self) -> list[tuple[str, str]]:
         """Return the flag of the run that has just ended, if processors were throttled for heat since the look before it."""
-        count = throttle_count(self._sys)
-        times = 0 if count is None or self._throttled is None else count - self._throttled
-        return [("cpu_throttled", f"processors were throttled for heat {times} times during the run")] if times > 0 else []
+        return throttled(self._throttled, self._sys)
 
 
 def look(results: Path, proc: Path = PROC, sys: Path = SYS) -> MachineState:
@@ -200,6 +198,13 @@ def free_bytes(folder: Path) -> int | None:
     with contextlib.suppress(OSError):
         return shutil.disk_usage(folder).free
     return None
+
+
+def throttled(before: int | None, sys: Path = SYS) -> list[tuple[str, str]]:
+    """Return the flag of a run in which processors were throttled for heat; `before`: their count before it."""
+    count = throttle_count(sys)
+    times = 0 if count is None or before is None else count - before
+    return [("cpu_throttled", f"processors were throttled for heat {times} times during the run")] if times > 0 else []
 
 
 def throttle_count(sys: Path = SYS) -> int | None:

@@ -79,12 +79,11 @@ def without_record(results: Path) -> Without:
     held = holder(results)  # first: what it ends meanwhile has a record
     folders = [str(path) for path in results.glob(f"{RUNS}/*/*") if path.is_dir() and not os.path.lexists(path / END)]
     begun = {folder: begun_ns(folder) for folder in folders}
-    last = newest(held, begun)
-    running = last if last is not None and (held.works or _is_elsewhere(held, last)) else None
-    ending: tuple[str, str | None] = held.ruling.status, held.ruling.reason or ""
-    return {Path(folder).parent.name: ending for folder in folders if folder != running} | (
-        {Path(running).parent.name: (RUNNING, None if held.works else ELSEWHERE)} if running is not None else {}
-    )
+    running = {folder for folder in under_way(held, begun) if held.works or _is_elsewhere(held, folder)}
+    ended: tuple[str, str | None] = held.ruling.status, held.ruling.reason or ""
+    works = (RUNNING, None if held.works else ELSEWHERE)
+    by_state = sorted((folder in running, Path(folder).parent.name) for folder in folders)  # one that runs stands for its run
+    return {run_id: works if is_running else ended for is_running, run_id in by_state}
 
 
 def _is_elsewhere(held: Holder, folder: str) -> bool:
@@ -96,10 +95,12 @@ def _is_elsewhere(held: Holder, folder: str) -> bool:
     return held.pid is not None and (first is None or first[0].host != os.uname().nodename)
 
 
-def newest(held: Holder, begun: Mapping[str, int]) -> str | None:
-    """Return the newest of these executions; where a command works in the folder, of those that it began."""
+def under_way(held: Holder, begun: Mapping[str, int]) -> list[str]:
+    """Return those of these executions that may be at work, the newest last: where a command works in the folder what it began,
+    which the copies of a job are at the same time; else one, which a command on another host may have begun."""
     since = held.took_ns if held.works else 0
-    return max(((ns, folder) for folder, ns in begun.items() if ns >= since), default=(0, None))[1]
+    ordered = sorted((ns, folder) for folder, ns in begun.items() if ns >= since)
+    return [folder for _, folder in ordered[0 if held.works else -1 :]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

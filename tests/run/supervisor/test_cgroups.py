@@ -17,6 +17,7 @@ from tuneoff.run.supervisor.cgroups import (
     ROOT,
     Controller,
     Groups,
+    enter,
     group_sites,
     joining_problem,
     make_groups,
@@ -251,6 +252,31 @@ def test_a_group_that_no_process_can_join_is_removed_and_the_reason_is_told(
     text = "cgroup v2: joining failed: Device or resource busy"
     assert make_groups(execution(tmp_path), BOTH, v2) == {"memory": Groups(text=text), "cpu": Groups(text=text)}
     assert groups_in(v2) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_run_enters_a_group_of_its_own_that_the_slots_are_below_and_leaves_it(
+    tmp_path: Path, root: Path, version: str, membership: Path
+) -> None:
+    run = execution(tmp_path)
+    groups = make_groups(run, BOTH, root, of_run=True)
+    of_run = [Path(item.folders[0]) for item in groups.values()]
+    assert {folder.name for folder in of_run} == {f"tuneoff-{run.execution_id}-2"}
+    leave = enter(run, groups, root)
+    entered = of_run if version == "cgroup v1" else [of_run[0] / f"tuneoff-{run.execution_id}-3"]
+    assert {(folder / "cgroup.procs").read_text() for folder in entered} == {str(os.getpid())}
+    if version == "cgroup v2":
+        assert (of_run[0] / "cgroup.subtree_control").read_text() == "+memory +cpu"
+        (of_run[0] / "cgroup.subtree_control").write_text("memory cpu\n")  # as the kernel tells it
+    paths = {name: f"/{folder.relative_to(root / name)}" for name, folder in zip(BOTH, of_run, strict=True) if version[-1] == "1"}
+    below = f"/{entered[0].relative_to(root)}"
+    membership.write_text(f"4:memory:{paths.get('memory')}\n1:cpu,cpuacct:{paths.get('cpu')}\n0::{below}\n")
+    slots = [Path(folder) for item in make_groups(run, BOTH, root).values() for folder in item.folders]
+    assert {folder.parent for folder in slots} == set(of_run)
+    leave()
+    own = ["memory/own", "cpu/own"] if version == "cgroup v1" else ["above/own"]
+    assert {(root / folder / "cgroup.procs").read_text() for folder in own} == {str(os.getpid())}
+    assert [value for _, value in remembered(run.folder)][-1] == str(slots[-1])  # they are removed first
 
 
 def test_a_refused_entry_is_told_with_its_reason(tmp_path: Path) -> None:

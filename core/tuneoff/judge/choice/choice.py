@@ -22,7 +22,7 @@ from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.workload import Mode
 
-Over = Literal["trial_seconds", "workers", "trials", "cpus", "memory", "release"]
+Over = Literal["trial_seconds", "workers", "trials", "cpus", "memory", "copies", "release"]
 QUALITY, VALIDATED = "quality.test", "quality.validation"
 ENERGY = "energy.per_completed_trial_without_test"
 
@@ -105,8 +105,8 @@ def declared_seeds(rows: Iterable[Row]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A figure of the column `scope`, which is a release over these. `x`: the length of its trials in s, its number of workers or
-    trials, the vCPU or MB of a worker, or its position among the releases.
+    """A figure of the column `scope`, which is a release over these. `x`: the length of its trials in s, its number of workers,
+    trials or jobs at the same time, the vCPU or MB of a worker, or its position among the releases.
 
     `epochs`, `reports`: of a trial. `predicted`: the same from what is added to the shortest trials and to their reports; None
     for those, where `x` is not a length, and for more `reports` than the one of the shortest trials, whose part nothing tells.

@@ -20,6 +20,7 @@ from tuneoff.judge.choice.levels import level_lines, with_enough
 from tuneoff.judge.choice.releases import release_curves, release_lines
 from tuneoff.judge.choice.scores import score_lines
 from tuneoff.judge.choice.sentences import length_table, sentences
+from tuneoff.judge.choice.sharing import sharing_lines
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import POOL, Scope
 from tuneoff.judge.stats.location import middle
@@ -80,6 +81,7 @@ def _setting(
             next(of_choice),
             *scaling_lines(scaling_curves, rows),
             *level_lines(scaling_curves, rows),
+            *sharing_lines(scaling_curves, rows, plan.margin_percent),
             *release_lines(over_releases),
             *score_lines(rows, reference, plan.weights),
             *of_choice,

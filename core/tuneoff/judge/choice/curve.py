@@ -20,6 +20,7 @@ from tuneoff.experiment.metric_catalogue import QUESTIONS
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.added import FURTHEST, PER_REPORT, PER_TRIAL
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, VALIDATED, Limit, Over, Point, Row, ScalingCurve, ScopeColumn
+from tuneoff.judge.choice.sharing import FAIRNESS, SLOWDOWN, with_sharing
 from tuneoff.judge.results import Run, Scope
 from tuneoff.judge.stats.location import median
 from tuneoff.record.metric_value import MetricValue, metric_value
@@ -54,6 +55,8 @@ FIGURES = {  # what a curve shows, and its unit; "" for a score
     ADDED_TO_TRIAL: ("Added to a trial", "ms"),
     PER_REPORT: ("Added by a report", "ms"),
     PER_FURTHER_TRIALS: ("Memory of 1000 further trials", "MB"),
+    SLOWDOWN: ("Slowdown of a job by others at the same time", "x"),
+    FAIRNESS: ("Fairness among jobs at the same time, Jain's index", "%"),
     ENERGY: ("Energy of a trial", "J"),
     QUALITY: ("Score on the test", ""),
     VALIDATED: ("Score on validation", ""),
@@ -64,6 +67,7 @@ KEYS: Mapping[Over, str] = {  # of a variant
     "trials": "budget.trials",
     "cpus": "workers.cpus",
     "memory": "workers.memory_mb",
+    "copies": "copies",
 }
 
 
@@ -109,7 +113,13 @@ def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[Scalin
         for part in _apart(over, specs)
         if _varies(curve := _curve(over, metric, rows, part), 1.0)
     ]
-    return (*by_workers, *by_trials, *by_level, *length_curves)
+    by_copies = [
+        curve
+        for metric in (FAIRNESS, SLOWDOWN)
+        for part in _apart("copies", specs)
+        if _varies(curve := _curve("copies", metric, list(with_sharing(rows, part)), part), 1.0)
+    ]
+    return (*by_workers, *by_trials, *by_level, *by_copies, *length_curves)
 
 
 def _varies(curve: ScalingCurve, times: float) -> bool:
@@ -150,6 +160,8 @@ def x_text(curve: ScalingCurve, point: Point) -> str:
     """Return where a point stands: `1 s`, `4 workers`; `2 s of 200 epochs` where trials differ in them."""
     if curve.over == "release":
         return point.scope
+    if curve.over == "copies":
+        return counted(round(point.x), "job")
     if curve.over in ("cpus", "memory"):
         return f"{point.x:g} {LEVELS[curve.over][0]}"
     if curve.over != "trial_seconds":
@@ -160,7 +172,7 @@ def x_text(curve: ScalingCurve, point: Point) -> str:
 
 def curve_amount(curve: ScalingCurve, value: float) -> str:
     """Return a value of a curve with two digits, over releases three, or as many as tell it from 100 %: `31 %`, `4.2 ms`."""
-    if curve.metric == UTILIZATION and BUSY - 5 < value < 100:
+    if curve.metric in (UTILIZATION, FAIRNESS) and BUSY - 5 < value < 100:
         return f"{value:.1f} %"
     unit = FIGURES[curve.metric][1]
     return f"{figure(value) if curve.over == 'release' else two_digits(value)} {unit}" if unit else score(value)

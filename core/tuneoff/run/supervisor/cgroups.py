@@ -1,11 +1,11 @@
-"""Control groups with limits, one per slot, where they can be made (root, or delegation)."""
+"""Control groups with limits, one per slot or one per run, where they can be made (root, or delegation)."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -117,11 +117,16 @@ class Groups:
     folders: tuple[str, ...] = ()
 
 
-def make_groups(execution: Execution, limits: Mapping[Controller, float], root: Path | None = None) -> dict[Controller, Groups]:
+def make_groups(
+    execution: Execution, limits: Mapping[Controller, float], root: Path | None = None, *, of_run: bool = False
+) -> dict[Controller, Groups]:
     """Make a group per slot and return it by controller; `limits`: bytes of memory, processors' worth of CPU time.
 
-    Each is remembered before it is made. One that no process can enter, or that takes no limit, is removed.
+    Each is remembered before it is made. One that no process can enter, or that takes no limit, is removed. `of_run`: one group
+    alone, for the whole run, numbered after the slots.
     """
+    count = execution.spec.experiment.workers.count
+    numbers = (count,) if of_run else range(count)
     sites = group_sites(list(limits), root)
     groups = {controller: Groups(text=site.text) for controller, site in sites.items() if site.parent is None}
     parents = {controller: site.parent for controller, site in sites.items() if site.parent is not None}
@@ -129,9 +134,10 @@ def make_groups(execution: Execution, limits: Mapping[Controller, float], root: 
         first, parent = next(iter(parents.items()))
         version = sites[first].version
         together = [controller for controller in parents if parents[controller] == parent]
-        problem = _make_all(execution, parent, {name: limit_settings(version, name, limits[name]) for name in together})
+        of_groups = [_folder(execution, parent, number) for number in numbers]
+        problem = _make_all(execution, of_groups, {name: limit_settings(version, name, limits[name]) for name in together})
         if problem is None:
-            folders = tuple(str(_folder(execution, parent, slot)) for slot in range(_count(execution)))
+            folders = tuple(map(str, of_groups))
             groups.update({controller: Groups(text=version, folders=folders) for controller in together})
         else:  # without the controller whose limit was refused it is tried again
             together = [problem.controller] if problem.controller is not None else together
@@ -148,12 +154,44 @@ class GroupProblem:
     controller: Controller | None = None  # whose limit the group did not take; None: there can be no group
 
 
-def _make_all(execution: Execution, parent: Path, settings: Mapping[Controller, Mapping[str, str]]) -> GroupProblem | None:
-    """Make the groups of all slots, or none of them."""
+def enter(execution: Execution, groups: Mapping[Controller, Groups], root: Path | None = None) -> Callable[[], None]:
+    """Put this process, and all that it starts from now on, into groups that limit a whole run; return what leaves them again.
+
+    The groups of slots that are made from now on are below them. With cgroup v2 a group that hands controllers down has no
+    process of its own: this one is in a group below it.
+    """
+    root = root or ROOT
+    earlier: list[Path] = []
+    for folder in map(Path, dict.fromkeys(name for of_controller in groups.values() for name in of_controller.folders)):
+        names = [name for name, of_controller in groups.items() if str(folder) in of_controller.folders]
+        if groups[names[0]].text == V2:
+            (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in names))
+            earlier.append(_own_group(root, ""))
+            folder = _folder(execution, folder, execution.spec.experiment.workers.count + 1)
+            remember(execution.folder, "cgroup", str(folder))
+            folder.mkdir()
+        else:
+            earlier.append(_own_group(root / names[0], names[0]))
+        _join(folder)
+
+    def leave() -> None:
+        for folder in earlier:
+            _join(folder)
+
+    return leave
+
+
+def _join(folder: Path) -> None:
+    (folder / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def _make_all(
+    execution: Execution, wanted: Sequence[Path], settings: Mapping[Controller, Mapping[str, str]]
+) -> GroupProblem | None:
+    """Make all of these groups, or none of them."""
     folders: list[Path] = []
     problem = None
-    for slot in range(_count(execution)):
-        folder = _folder(execution, parent, slot)
+    for folder in wanted:
         remember(execution.folder, "cgroup", str(folder))
         folders.append(folder)
         problem = make_group(folder, settings)
@@ -194,12 +232,8 @@ def limit_settings(version: str, controller: Controller, limit: float) -> dict[s
     return {file: str(int(limit)), **swap}
 
 
-def _folder(execution: Execution, parent: Path, slot: int) -> Path:
-    return parent / f"tuneoff-{execution.execution_id}-{slot}"
-
-
-def _count(execution: Execution) -> int:
-    return execution.spec.experiment.workers.count
+def _folder(execution: Execution, parent: Path, number: int) -> Path:
+    return parent / f"tuneoff-{execution.execution_id}-{number}"
 
 
 def joining_problem(folder: Path) -> str | None:

@@ -36,7 +36,7 @@ def clean_execution(folder: Path) -> list[str]:
     later is not its.
     """
     problems = left_outside(folder)
-    for kind, value in remembered(folder):
+    for kind, value in reversed(remembered(folder)):  # a group is emptied of those below it, which came later
         path = Path(value)
         if kind == "folder":
             if (opened := PrivateFolder.open(path)) is not None:
@@ -99,7 +99,7 @@ def clean_results(results: Path) -> list[int]:
         killed = end_all(lambda: set(with_mark(RESULTS_MARK, mark)).union(*(folder.writers() for folder in folders)))
         for folder in folders:
             folder.remove()
-    for kind, value, of in entries:  # of control groups too only what tuneoff makes for that execution
+    for kind, value, of in reversed(entries):  # of control groups too only what tuneoff makes for that execution
         parent, name = os.path.split(value)
         is_named = re.fullmatch(rf"tuneoff-{re.escape(of.name)}-\d+", name) is not None
         if kind == "cgroup" and is_named and os.path.realpath(parent).startswith(f"{CGROUPS}/"):

@@ -10,7 +10,7 @@ import errno
 import os
 import socket
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from tuneoff.base.process_limits import SlotLimits
 from tuneoff.base.targets import load_target
 from tuneoff.errors import PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.run.supervisor.cgroups import Controller, Groups, make_groups, own_quota
+from tuneoff.record.environment import memory
+from tuneoff.run.supervisor.cgroups import V1, V2, Controller, Groups, enter, make_groups, own_quota
 from tuneoff.run.supervisor.execution import MEGABYTE, Execution
 
 # A name in the kernel's own ("abstract") namespace of sockets: one holder, no file, and free as soon as the holder has died.
@@ -27,7 +28,8 @@ _NAME = "\0tuneoff-processor-{}"
 NO_LIMIT = "none (no limit asked for)"
 NOT_ENFORCED = "none (declared, not enforced)"
 AFFINITY = "affinity"
-TOO_FEW = "too_few_processors"  # flag
+TOO_FEW, NOT_SHARED = "too_few_processors", "share_not_limited"  # flags
+SHARES: Mapping[str, Controller] = {"cpus": "cpu", "memory_mb": "memory"}  # of a copy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class WorkerLimits:
     slots: tuple[SlotLimits, ...] = ()
     in_force: Mapping[str, Any] = field(default_factory=dict)  # for the record
     flags: tuple[tuple[str, str], ...] = ()
+    leave: Callable[[], None] | None = None  # this process leaves the run's own groups, so that they can be removed
 
 
 def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, root: Path | None = None) -> tuple[int, ...]:
@@ -45,8 +48,8 @@ def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, r
     Raises:
         UnsupportedError: a limit that one of the runs asks for cannot be put in force here.
     """
-    by_core = {spec.experiment.workers: spec for spec in specs if _left_to_core(spec)[1]}
-    for workers, spec in by_core.items():
+    by_core = {(spec.experiment.workers, spec.experiment.copies): spec for spec in specs if _left_to_core(spec)[1]}
+    for (workers, _), spec in by_core.items():
         if workers.cpu_limit != "quota":
             continue
         with tempfile.TemporaryDirectory() as folder:  # its groups are made once, and removed
@@ -59,7 +62,9 @@ def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, r
                 "`workers.cpu_limit: quota` needs control groups that limit CPU time, but there are none here "
                 f"({groups['cpu'].text}); use cpu_limit: none"
             )
-    needed = max((workers.count * int(workers.cpus) for workers in by_core if workers.cpu_limit == AFFINITY), default=0)
+    needed = max(
+        (copies * workers.count * int(workers.cpus) for workers, copies in by_core if workers.cpu_limit == AFFINITY), default=0
+    )
     if not needed:
         return ()
     usable = usable_processors()
@@ -78,16 +83,23 @@ def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, r
 def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Path | None = None) -> WorkerLimits:
     """Make the limits of every slot; what the run's adapter limits by itself is left to it.
 
+    One of several copies of a job enters, with all that it starts from now on, a group of its share of the machine.
+
     `processors`: what `reserve_processors` gave. `in_force` has `memory` and `cpus` as texts: "affinity", "cgroup v1",
     "cgroup v2", "watchdog ...", "none (why)"; of a quota `cpu_quota`, in processors; of an affinity `processors`, a list for
-    each slot; where slots have devices `devices`, one for each slot.
+    each slot; where slots have devices `devices`, one for each slot; of a copy `share`, by what limits it.
 
     Raises:
         UnsupportedError: the quota that the run asks for cannot be given.
     """
-    workers = execution.spec.experiment.workers
+    workers, copies = execution.spec.experiment.workers, execution.spec.experiment.copies
     _, core_limits_cpu = _left_to_core(execution.spec)
     wanted = _wanted(execution.spec)
+    flags = _too_few(workers, usable_processors(), own_quota(root)) if core_limits_cpu and is_all_here(execution.spec) else ()
+    share, leave = _enter_share(execution, root) if copies > 1 else ({}, None)
+    if lacking := {name: limit["text"] for name, limit in share.items() if limit["text"] not in (V1, V2)}:
+        texts = "; ".join(f"{name}: {text}" for name, text in lacking.items())
+        flags = (*flags, (NOT_SHARED, f"no control group holds this copy to its share ({texts}): each takes what it can"))
     groups = make_groups(execution, wanted, root)
     if "cpu" in wanted and not groups["cpu"].folders:
         raise UnsupportedError(f"`workers.cpu_limit: quota` cannot be put in force any more: {groups['cpu'].text}; add --resume")
@@ -104,8 +116,26 @@ def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Pa
         in_force["cpus"] = NOT_ENFORCED
     if workers.devices:
         in_force["devices"] = [slot.device for slot in slots]
-    flags = _too_few(workers, usable_processors(), own_quota(root)) if core_limits_cpu and is_all_here(execution.spec) else ()
-    return WorkerLimits(slots=slots, in_force=in_force, flags=flags)
+    if share:
+        in_force["share"] = share
+    return WorkerLimits(slots=slots, in_force=in_force, flags=flags, leave=leave)
+
+
+def _enter_share(execution: Execution, root: Path | None) -> tuple[dict[str, dict[str, Any]], Callable[[], None]]:
+    """Enter groups with one of equal shares of the processors that the command may use, and of the machine's memory.
+
+    Returns what each limits, in processors and in MB, and by what; and what leaves the groups.
+    """
+    copies, usable = execution.spec.experiment.copies, float(len(usable_processors()))
+    limits: dict[Controller, float] = {"cpu": min(usable, own_quota(root) or usable) / copies}
+    _, total = memory()
+    if total is not None:
+        limits["memory"] = total // copies
+    groups = make_groups(execution, limits, root, of_run=True)
+    sizes = {"cpus": limits["cpu"], "memory_mb": limits.get("memory", 0) / MEGABYTE}
+    texts = {name: groups[controller].text for name, controller in SHARES.items() if controller in limits}
+    share = {name: {"limit": sizes[name], "text": text} for name, text in texts.items()}
+    return share, enter(execution, groups, root)
 
 
 def _left_to_core(spec: RunSpec) -> tuple[bool, bool]:

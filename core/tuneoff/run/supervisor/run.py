@@ -131,6 +131,8 @@ def supervise(request: RunRequest) -> Supervised:
         finally:  # first everything is ended and removed, then it is written down: the disk may be full
             leftovers = supervision.end_everything()
             temporary.remove()
+            if workers.leave is not None:
+                workers.leave()
             leftovers += clean_execution(execution.folder)
             with contextlib.suppress(ChildProcessError):  # all `Popen` objects were waited for: collect what else has ended
                 while os.waitpid(-1, os.WNOHANG)[0]:

@@ -26,7 +26,7 @@ from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import selected_executions
 from tuneoff.run.progress import LiveRun, Tracker
-from tuneoff.run.run_ends import RUNNING, STATUSES, UNFINISHED, Holder, begun_ns, holder, newest
+from tuneoff.run.run_ends import RUNNING, STATUSES, UNFINISHED, Holder, begun_ns, holder, under_way
 from tuneoff.tell.live.state import (
     Activity,
     Current,
@@ -158,13 +158,13 @@ class Watcher:
     def _followed(self) -> tuple[Current | None, str | None]:
         """Return the run that another command has under way, and on which host if that is not this one.
 
-        It is the newest execution without a record, begun by the command that works here.
+        It is the newest execution without a record, begun by the command that works here; of copies it is the first.
         """
-        folder = newest(self._holder, self._executions.open)
-        if folder is None:
+        at_work = map(Path, under_way(self._holder, self._executions.open))
+        path = next(reversed([path for path in at_work if not self._specs[path.parent.name].copy]), None)
+        if path is None:
             self._following = None
             return None, None
-        path = Path(folder)
         if self._following is None or self._following.folder != path:
             self._following = Following(path, self._specs[path.parent.name])
         live, host = self._following.look(), self._following.host

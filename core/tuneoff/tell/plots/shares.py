@@ -25,6 +25,7 @@ TITLES = {
     "trials": "trials",
     "cpus": "vCPU of a worker",
     "memory": "memory of a worker, MB",
+    "copies": "jobs at the same time",
     "release": "release",
 }
 LEVELS = {ADDED: tuple(100 * share for share in SHARES), UTILIZATION: (BUSY,)}  # what is called little, or a loss

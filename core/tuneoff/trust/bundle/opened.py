@@ -149,8 +149,10 @@ class _Environment(msgspec.Struct):
 
 
 def eligible(bundle: Bundle) -> list[PlannedRun]:
-    """Return the runs that can be compared: those that are done in the bundle."""
-    return [run for run in bundle.plan.counted if run.run_id in bundle.records and bundle.records[run.run_id].status == "done"]
+    """Return the runs that can be compared: those that are done in the bundle, of jobs at the same time only all together."""
+    done = [run for run in bundle.plan.counted if run.run_id in bundle.records and bundle.records[run.run_id].status == "done"]
+    together = Counter(run.spec.shared_key for run in done)
+    return [run for run in done if together[run.spec.shared_key] == run.spec.experiment.copies]
 
 
 def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int = 1, everything: bool = False) -> list[PlannedRun]:
@@ -198,7 +200,8 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
             ranked.append((earlier[group], cost, run_id))
             earlier[group] += 1
         chosen |= {run_id for _, _, run_id in sorted(ranked)[:runs]}
-    return [run for run in candidates if run.run_id in chosen]
+    together = {run.spec.shared_key for run in candidates if run.run_id in chosen}
+    return [run for run in candidates if run.spec.shared_key in together]
 
 
 def group_of(run: PlannedRun) -> tuple[str, str]:

@@ -1,0 +1,163 @@
+"""Copies of a job at the same time: a process of its own supervises each, `python -m tuneoff.run.supervisor.copies DESCRIPTOR`.
+
+A supervisor tells the processes of its run by whose children they are, so one process cannot supervise several runs at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.interrupting import asked_to_end
+from tuneoff.base.process_limits import as_parent, die_with_parent
+from tuneoff.base.processes import become_subreaper
+from tuneoff.errors import TuneoffError
+from tuneoff.experiment.accounting.declared import Accounting
+from tuneoff.experiment.power_settings import PowerSettings
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.measure.power.metering import Baseline, HostPower
+from tuneoff.run.machine import throttle_count, throttled
+from tuneoff.run.progress import Listener, LiveRun
+from tuneoff.run.supervisor.execution import import_path
+from tuneoff.run.supervisor.run import POLL_SECONDS, RunRequest, Supervised, supervise
+
+READY = True  # what a supervisor says, and what it is told once all are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyRequest:
+    """What of a `RunRequest` another process is told; it opens the meter again, whose `baseline` the command has read."""
+
+    spec: RunSpec
+    results: Path
+    flags: Sequence[tuple[str, str]]
+    accounting: Accounting
+    power: PowerSettings
+    baseline: Baseline
+    processors: Sequence[int]
+
+
+def supervise_copies(requests: Sequence[RunRequest], power: PowerSettings) -> list[Supervised | None]:
+    """Run one execution of each at the same time and return how they ended; None where its supervisor died: it has no end.
+
+    They begin once all supervisors are ready. `requests`: with one interrupt, and one listener, which sees the first run.
+
+    Raises:
+        TuneoffError: as `supervise` does, once all have ended.
+    """
+    listener, interrupt = requests[0].listener, requests[0].interrupt
+    answers: dict[Connection, Any] = {}
+    with contextlib.ExitStack() as started:
+        copies = [started.enter_context(_supervisor(request, power)) for request in requests]
+        first_answers = {connection: _received(connection) for connection, _ in copies}
+        for connection, answer in first_answers.items():
+            if answer is READY:
+                connection.send(READY)
+            else:
+                answers[connection] = answer
+        is_asked = False
+        while len(answers) < len(copies):
+            if interrupt.is_set() and not is_asked:
+                is_asked = True
+                for _, process in copies:
+                    process.terminate()  # it un-deploys and ends
+            for connection, _ in copies:
+                if connection not in answers and wait([connection], POLL_SECONDS / len(copies)):
+                    message = _received(connection)
+                    if isinstance(message, LiveRun):
+                        listener.run_progress(message)
+                    else:
+                        answers[connection] = message
+    if (problem := next((answer for answer in answers.values() if isinstance(answer, TuneoffError)), None)) is not None:
+        raise problem
+    return [answers[connection] for connection, _ in copies]
+
+
+def _received(connection: Connection) -> Any:
+    """Return what the other end sends next; None where that has ended."""
+    try:
+        return connection.recv()
+    except (EOFError, OSError):
+        return None
+
+
+@contextlib.contextmanager
+def _supervisor(request: RunRequest, power: PowerSettings) -> Iterator[tuple[Connection, subprocess.Popen[bytes]]]:
+    """Start the process that supervises a run, and give it that; it has ended when the block ends."""
+    connection, other = Pipe()
+    with other:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(other.fileno())],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[other.fileno()],
+            start_new_session=True,  # a terminal's Ctrl-C comes through the command, once
+            env={**os.environ, **import_path(), **as_parent()},
+        )
+    try:
+        with connection:
+            connection.send(
+                CopyRequest(
+                    spec=request.spec,
+                    results=request.results,
+                    flags=request.flags,
+                    accounting=request.accounting,
+                    power=power,
+                    baseline=request.power.baseline,
+                    processors=request.processors,
+                )
+            )
+            yield connection, process
+    finally:
+        process.kill()  # where it has not ended, or the block failed
+        process.wait()
+
+
+class _Progress(Listener):
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def run_progress(self, live: LiveRun) -> None:
+        with contextlib.suppress(OSError):  # the command has died, and this process is about to
+            self._connection.send(live)
+
+
+def main() -> None:
+    """Supervise the run that the other end of the descriptor asks for, once it says so, and answer how it ended."""
+    die_with_parent()
+    connection = Connection(int(sys.argv[1]))
+    os.set_inheritable(connection.fileno(), False)
+    request: CopyRequest = connection.recv()
+    become_subreaper()
+    throttled_before = throttle_count()
+    answer: Supervised | TuneoffError
+    try:
+        with asked_to_end() as interrupt, contextlib.closing(HostPower(request.power)) as meters:
+            connection.send(READY)
+            connection.recv()
+            answer = supervise(
+                RunRequest(
+                    spec=request.spec,
+                    results=request.results,
+                    listener=Listener() if request.spec.copy else _Progress(connection),
+                    interrupt=interrupt,
+                    flags=request.flags,
+                    flags_after=lambda: throttled(throttled_before),
+                    accounting=request.accounting,
+                    power=replace(meters.plan, baseline=request.baseline),
+                    processors=request.processors,
+                )
+            )
+    except TuneoffError as error:
+        answer = error
+    connection.send(answer)
+
+
+if __name__ == "__main__":
+    main()
