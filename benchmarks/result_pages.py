@@ -25,7 +25,7 @@ from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Outcome, Question, Verdict
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS, PairComparison
-from tuneoff.judge.answers.phrases import difference_text, display_unit, is_decided, signed
+from tuneoff.judge.answers.phrases import difference_text, display_unit, floor_text, is_decided, signed
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, Choice, Row, ScopeColumn, declared_seeds
 from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.choice.curve import ASK, FIGURES, JOB, LEVELS, RATE, UTILIZATION
@@ -142,7 +142,7 @@ def _fault(row: Row, group: Group) -> str:
     return listed(map(str, options["kinds"])) if options["rate"] else "no fault"
 
 
-TIME, SCORE, HERE = "job time", "test score", "processes of the command"
+TIME, SCORE, HERE = "job time", "test score", "local workers"
 ASKED: Mapping[str, Asked] = {
     "Faults": Asked(
         level=_fault,
@@ -225,7 +225,7 @@ ASKED: Mapping[str, Asked] = {
     "Storage": Asked(
         level=_storage,
         clauses=(
-            Clause(text="trials per second", metric=RATE),
+            Clause(text="rate of trials", metric=RATE),
             Clause(text="CPU time of ask, report and tell of a trial", metric="storage.client_cpu"),
         ),
         name=_number("workers.count", "worker"),
@@ -286,6 +286,12 @@ class Cell(NamedTuple):
         return FAILED if self.verdict is not None and self.verdict.failures[0] else MISSING
 
     @property
+    def lacking(self) -> Counter[str]:
+        """Its runs that are done without the figure, by why; none where its kind never has it, as the baseline has no ask."""
+        lacking = self.column.group.estimate(self.clause.metric).lacking
+        return Counter({reason: count for reason, count in lacking.items() if reason != ABSENT})
+
+    @property
     def effect(self) -> FigureCell:
         """What it is against the clause's level, and the verdict."""
         if self.verdict is None or self.verdict.outcome is Outcome.NOT_JUDGED:
@@ -325,6 +331,11 @@ def rendered(choice: Choice, note: str = "") -> str:
         command = results.plan.resume_command(Path("results")).partition(" --resume")[0]
     days = sorted({record.started_at[:10] for record in records if record.started_at})
     groups = choice.answers.groups
+    floors = {
+        verdict.scope.text: floor_text(verdict)
+        for verdict in choice.answers.verdicts
+        if verdict.question == values["time"] and verdict.noise_floor is not None
+    }
     runs = disturbance(run for group in groups for run in group.unskipped)
     values |= {
         **_picture(choice),
@@ -337,6 +348,7 @@ def rendered(choice: Choice, note: str = "") -> str:
             *((head, " ".join(said.get(head, "").split())) for head in ("Varies", "Enough")),
             ("Command", command),
             ("Other programs", runs.text),
+            ("Noise floor of the job time", "; ".join(f"{scope}: {floor}" for scope, floor in floors.items())),
             (
                 "Not run again",
                 "; ".join(f"{group.label} {group.scope.text} is {group.same_as}" for group in groups if group.twins),
@@ -364,10 +376,18 @@ def _picture(choice: Choice) -> dict[str, Any]:
     clause = asked.clauses[0] if asked is not None else None
     if clause is None:
         return {"plot": None, "axis": None}
-    plots = [plot for plot in drawn(choice.settings[0]) if plot.curve.metric == clause.metric]
     of_clause = cells(choice)[0]
     question = _question(choice, clause, of_clause[0].column.group)
     unit, factor = display_unit(clause.metric, question.unit)
+    levels: dict[str, set[str]] = {}
+    for cell in of_clause:
+        levels.setdefault(cell.row.label, set()).add(cell.level)
+    names = {label: of_label.pop() for label, of_label in levels.items() if len(of_label) == 1}  # where labels are what varies
+    plots = [
+        replace(plot, lines=tuple(replace(line, name=names.get(line.label, line.name)) for line in plot.lines))
+        for plot in drawn(choice.settings[0])
+        if plot.curve.metric == clause.metric
+    ]
     present = [value for cell in of_clause for value in cell.column.group.estimate(clause.metric).present]
     return {
         "plot": plots[-1] if plots else None,
@@ -423,17 +443,18 @@ def _question(choice: Choice, clause: Clause, group: Group) -> Question:
 
 
 def _told(clause: Clause, of_clause: Sequence[Cell]) -> str:
-    """Return a clause over its levels; "" where no run has its figure."""
+    """Return a clause over its levels, and how many runs have no figure; "" where it says nothing of any."""
     wanted = [cell for cell in of_clause if cell.level != clause.against and (not clause.levels or cell.level in clause.levels)]
-    by_level = {level: [cell for cell in wanted if cell.level == level] for level in dict.fromkeys(cell.level for cell in wanted)}
-    told = {level: of_level for level, of_level in by_level.items() if any(cell.text != MISSING for cell in of_level)}
-    if not told:
+    by_level: dict[str, list[Cell]] = {}
+    for cell in wanted:
+        if cell.text != MISSING or cell.lacking:
+            by_level.setdefault(cell.level, []).append(cell)
+    if not by_level:
         return ""
-    levels = (f"{level} {', '.join(_of_level(of_level, each=len(told) == 1))}" for level, of_level in told.items())
-    groups = [cell.column.group for of_level in told.values() for cell in of_level]
-    lacking = sum((Counter(group.estimate(clause.metric).lacking) for group in groups), Counter[str]())
-    lacking.pop(ABSENT, None)  # of what its kind never has, as the baseline has no ask
-    runs = counted(sum(len(group.done) for group in groups), "run")
+    levels = (f"{level} {', '.join(_of_level(of_level, each=len(by_level) == 1))}" for level, of_level in by_level.items())
+    told = [cell for of_level in by_level.values() for cell in of_level]
+    lacking = sum((cell.lacking for cell in told), Counter[str]())
+    runs = counted(sum(len(cell.column.group.done) for cell in told), "run")
     without = f" ({lacking.total()} of {runs} have none: {listed(lacking)})" if lacking else ""
     verdicts = [cell.verdict for cell in wanted if cell.verdict is not None and clause.metric == QUALITY]
     better = f", {BETTER[verdicts[0].question.better]}" if verdicts else ""  # of a score, whose name does not tell
@@ -443,13 +464,12 @@ def _told(clause: Clause, of_clause: Sequence[Cell]) -> str:
 def _of_level(of_level: Sequence[Cell], *, each: bool) -> Iterator[str]:
     """Yield the lowest and the highest figure of a level, or `each`; who failed; and what is shown where it is judged."""
     ordered = sorted((cell for cell in of_level if cell.size is not None), key=lambda cell: cell.size or 0.0)
-    named = [f"{cell.text} ({cell.name})" for cell in ordered]
-    if len({cell.text for cell in ordered}) == 1 and not each:
-        yield ordered[0].text
-    elif ordered:
-        yield ", ".join(named) if each else " to ".join((named[0], named[-1]))
-    verdicts = {cell.name: cell.verdict for cell in of_level if cell.verdict is not None}
-    judged = {name: verdict for name, verdict in verdicts.items() if verdict.outcome is not Outcome.NOT_JUDGED}
+    named = list(dict.fromkeys(f"{cell.text} ({cell.name})" for cell in (ordered if each else (*ordered[:1], *ordered[-1:]))))
+    if len({cell.text for cell in of_level}) == 1 and of_level[0].text != FAILED and not each:
+        yield of_level[0].text
+    elif named:
+        yield (", " if each else " to ").join(named)
+    judged = {cell.name: cell.verdict for cell in of_level if cell.verdict is not None and not any(cell.verdict.failures)}
     found = {
         "failed in": [cell.name for cell in of_level if cell.text == FAILED],
         "shown in": [name for name, verdict in judged.items() if is_decided(verdict)],
