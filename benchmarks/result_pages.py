@@ -400,12 +400,12 @@ def _picture(choice: Choice) -> dict[str, Any]:
 
 
 def sentences(choice: Choice) -> list[str]:
-    """Return the answer in at most two sentences: lines of the report, the last one first, and clauses; else its first lines."""
+    """Return the answer in at most two sentences: lines of the report, of the same kind the last one first, and clauses."""
     asked = ASKED.get(choice.name)
     lines = [split_command(line)[0] for line in choice.lines]
     if asked is None:
         return lines[:MOST_SENTENCES]
-    told = [line for line in reversed(lines) if any(text in line for text in asked.lines)]
+    told = [line for text in asked.lines for line in reversed(lines) if text in line]
     if len(told) < MOST_SENTENCES:
         told += filter(None, (_told(clause, of) for clause, of in zip(asked.clauses, cells(choice), strict=True)))
     first, *more = told or lines
