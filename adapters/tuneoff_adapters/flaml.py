@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Option, Translation, TrialResult
+from tuneoff.experiment.strategies import COST_MODEL
 from tuneoff.workload import new_workload
-
-if TYPE_CHECKING:
-    from tuneoff.experiment.spec import RunSpec
-
-COST_MODEL = "cost_model"  # of `cfo`: the workload's, as `low_cost_partial_config` and `cat_hp_cost`
 
 SUGGESTIONS = 100  # known ones in a row, after which `flaml.tune.run` ends
 
@@ -37,16 +33,6 @@ class FlamlAdapter(AskTellAdapter):
         },
         notes=("where Ray is installed, it imports Ray Tune",),
     )
-
-    @classmethod
-    def refuse(cls, spec: RunSpec) -> str | None:
-        experiment = spec.experiment
-        if experiment.sampler.options.get(COST_MODEL):
-            workload = experiment.workload
-            first = experiment.search_space.from_units(dict.fromkeys(experiment.search_space.searched, 0.5))
-            if new_workload(workload.target, workload.options).cost(first, 1) is None:
-                return f"sampler 'cfo' with `{COST_MODEL}` needs a workload with `cost`, which {workload.name!r} lacks; remove it"
-        return super().refuse(spec)
 
     def open(self, space: Translation) -> None:
         from flaml import tune

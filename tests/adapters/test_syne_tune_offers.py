@@ -18,7 +18,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.syne_tune import offers, reporter
 from tuneoff_adapters.syne_tune.adapter import SyneTuneAdapter
 
-YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.support is Support.YES]
+YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.support is Support.YES and not offer.below_version]
 
 
 def refusal(sampler: str, pruner: str = "none", **changes: Any) -> str | None:

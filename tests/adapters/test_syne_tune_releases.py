@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from builders.specs import toy_spec
-from tuneoff.base.space import Float, SearchSpace
+from builders.specs import TOY, toy_spec
+from tuneoff.base.space import Float, IntegerLog, SearchSpace
 from tuneoff.experiment import strategies
+from tuneoff.experiment.skip_check import SkipCheck
+from tuneoff.experiment.spec import EnvironmentSpec, RunSpec, WorkloadSpec
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.syne_tune import offers
+from tuneoff_adapters.syne_tune.adapter import SyneTuneAdapter
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 
 SPACE = SearchSpace({"x": Float(low=0.0, high=1.0)})
@@ -36,7 +42,7 @@ def of_0_13(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name in ("TPE", "BOTorch"):
         monkeypatch.delattr(baselines, name)
-    for name in ("RandomSearch", "KDE", "REA", "BoTorch", "ASHA", "BOHB"):
+    for name in ("RandomSearch", "KDE", "REA", "BoTorch", "ASHA", "BOHB", "FIFOScheduler", "HyperbandScheduler"):
         monkeypatch.setattr(baselines, name, type(name, (Recorded,), {}), raising=False)
     monkeypatch.setattr(median_stopping_rule, "MedianStoppingRule", type("MedianStoppingRule", (Recorded,), {}))
 
@@ -49,6 +55,12 @@ def of_0_13(monkeypatch: pytest.MonkeyPatch) -> None:
         ("rea", {"population_size": 5}, "REA", {"population_size": 5}),
         ("gp", {}, "BoTorch", {"search_options": {}}),
         ("random", {}, "RandomSearch", {"search_options": {"allow_duplicates": True}}),
+        (
+            "bayesopt_cost",
+            {},
+            "FIFOScheduler",
+            {"searcher": "bayesopt_cost", "search_options": {"cost_attr": "st_worker_time"}},
+        ),
     ],
 )
 def test_0_13_has_the_samplers_under_other_names(sampler: str, options: dict[str, Any], name: str, where: dict[str, Any]) -> None:
@@ -138,3 +150,56 @@ def test_what_0_14_imports_without_requiring_it_is_named(monkeypatch: pytest.Mon
         refusals.append(offers.refusal(spec))
     assert refusals[::2] == [None, None]
     assert refusals[1] == "Syne Tune 0.14.2 imports botorch for any scheduler; run: pip install botorch huggingface_hub"
+
+
+MNIST = WorkloadSpec(name="mnist_mlp", target="tuneoff_workloads.mnist_mlp.workload:MnistMlp")
+WIDTHS = SearchSpace({"hidden_width": IntegerLog(low=8, high=512), "dropout": Float(low=0.0, high=0.5)})
+
+
+def cost_aware(*, options: dict[str, Any] | None = None, workload: WorkloadSpec = TOY, **about: Any) -> RunSpec:
+    return toy_spec("syne-tune", space=WIDTHS, sampler=offers.COST_AWARE, sampler_options=options, workload=workload, **about)
+
+
+@pytest.mark.usefixtures("of_0_13")
+@pytest.mark.parametrize(("pruner", "name"), [("none", "FIFOScheduler"), ("asha", "HyperbandScheduler")])
+def test_0_13_is_told_what_the_workload_says_that_a_configuration_costs(
+    monkeypatch: pytest.MonkeyPatch, pruner: str, name: str
+) -> None:
+    models = "syne_tune.optimizer.schedulers.searchers.bayesopt"
+    cost_name = {"INTERNAL_COST_NAME": "cost_metric"}
+    for module, has in ((f"{models}.datatypes.common", cost_name), (f"{models}.models.cost.cost_model", {"CostModel": object})):
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace(**has))
+    spec = cost_aware(options={strategies.COST_MODEL: True}, workload=MNIST, pruner=pruner, epochs=9)
+    scheduler = make_scheduler(spec, translation_of(spec))
+    assert type(scheduler).__name__ == name
+    told = scheduler.arguments["search_options"]
+    assert (told["resource_attr"], told["max_epochs"], told["cost_model"].cost_metric_name) == ("epoch", 9, "cost_metric")
+    narrow, wide = {"hidden_width": 8.0, "dropout": 0.1}, {"hidden_width": 512.0, "dropout": 0.1, "epoch": 1}
+    one, many, more = told["cost_model"].predict_times([narrow, narrow, wide], [1, 9, 9], [])
+    assert many == pytest.approx(9 * one)
+    assert more > many > 0
+
+
+def test_a_release_without_the_cost_aware_sampler_is_refused_with_the_one_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = "sampler 'bayesopt_cost' of adapter 'syne-tune' needs Syne Tune before 0.14, but "
+    monkeypatch.setattr(strategies, "installed_version", {"syne-tune": "0.16.0"}.get)
+    assert SkipCheck().reason(cost_aware(workload=MNIST), SyneTuneAdapter) == f"{start}0.16.0 is installed; use syne-tune==0.13"
+    asked = [replace(cost_aware(workload=MNIST), environment=EnvironmentSpec(version=version)) for version in ("0.14", "0.13.0")]
+    reasons = [SkipCheck().reason(spec, SyneTuneAdapter) for spec in asked]
+    assert reasons == [f"{start}0.14 is asked for; use syne-tune==0.13", None]
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({}, None),
+        ({"pruner": "asha"}, "under pruner 'asha' needs `cost_model: true`"),
+        ({"options": {"cost_model": True}}, "with `cost_model` needs a workload with `cost`, which 'toy' lacks; remove it"),
+        ({"options": {"cost_model": True}, "workload": MNIST}, None),
+        ({"options": {"cost_model": True}, "workload": MNIST, "pruner": "asha"}, None),
+        ({"options": {"cost_model": 1}, "workload": MNIST}, "must be true or false, but got 1"),
+    ],
+)
+def test_the_cost_aware_sampler_needs_a_cost_that_somebody_knows(about: dict[str, Any], words: str | None) -> None:
+    refusal = offers.refusal(cost_aware(**about))
+    assert refusal == words or (words is not None and refusal is not None and words in refusal)

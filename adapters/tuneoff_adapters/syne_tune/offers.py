@@ -11,7 +11,7 @@ from tuneoff.base.identity import is_finite
 from tuneoff.base.packages import missing_modules, release
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.strategies import LISTED, framework_version, release_refusal, sampler_refusal
+from tuneoff.experiment.strategies import COST_MODEL, LISTED, framework_version, release_refusal, sampler_refusal
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -21,6 +21,7 @@ POLL_OPTION = "poll_seconds"
 
 _IMPORTED_BY_0_14 = ("botorch", "huggingface_hub")
 _BASELINES = "syne_tune.optimizer.baselines"
+COST_AWARE = "bayesopt_cost"  # what Syne Tune 0.13 calls this searcher
 DRAWN_AT_RANDOM = ("random", "default", *LISTED)  # a list is Syne Tune's random search, given points to evaluate
 CLASSES = {
     **dict.fromkeys(DRAWN_AT_RANDOM, "RandomSearch"),
@@ -29,8 +30,15 @@ CLASSES = {
     "rea": "REA",
     "cqr": "CQR",
     "gp": "BOTorch",
+    COST_AWARE: "FIFOScheduler",
 }
-HALVING_CLASSES = {**dict.fromkeys(DRAWN_AT_RANDOM, "ASHA"), "tpe": "BOHB", "bore": "ASHABORE", "cqr": "ASHACQR"}
+HALVING_CLASSES = {
+    **dict.fromkeys(DRAWN_AT_RANDOM, "ASHA"),
+    "tpe": "BOHB",
+    "bore": "ASHABORE",
+    "cqr": "ASHACQR",
+    COST_AWARE: "HyperbandScheduler",
+}
 HALVING_PRUNERS = ("asha", "hyperband")
 HALVING_SEARCHERS = {"tpe": "kde", "bore": "bore", "cqr": "cqr"}  # of their common base; the others: random_search
 
@@ -94,6 +102,16 @@ CAPABILITIES = Capabilities(
             needs=("torch", "botorch"),
             install="tuneoff[syne-tune-gp]",
             note="random for its first 3 trials; the tuner itself fits the model, while it looks at no trial",
+        ),
+        COST_AWARE: Offer(
+            implementation="syne_tune.optimizer.schedulers.searchers.cost_aware.CostAwareGPFIFOSearcher",
+            below_version="0.14",  # in which it is a legacy one, under other names; 0.15 has none
+            needs=("autograd",),
+            install="autograd",
+            repeats=False,
+            options={COST_MODEL: Option(type="flag")},
+            note=f"expected improvement per cost: per second of a trial, which it models, or, with {COST_MODEL}, per what the "
+            "workload says; random for its first 3 trials",
         ),
         "cmaes": Offer(support=Support.NOT_BY_FRAMEWORK),
         "sobol": Offer(support=Support.NOT_BY_FRAMEWORK),
@@ -161,6 +179,8 @@ def refusal(spec: RunSpec) -> str | None:
         )
     if sampler.name not in DRAWN_AT_RANDOM and not spec.experiment.search_space.searched:
         return f"sampler {sampler.name!r} needs a dimension with more than one value, but the search space has none; use random"
+    if pruner.name in HALVING_PRUNERS and sampler.name == COST_AWARE and not sampler.options.get(COST_MODEL):
+        return f"sampler {sampler.name!r} under pruner {pruner.name!r} needs `{COST_MODEL}: true`; add it, or use another pruner"
     if pruner.name in HALVING_PRUNERS:
         model = "0.15" if is_0_14 and sampler.name in HALVING_SEARCHERS else ""  # 0.14 gives it a seed of more than 32 bits
         retry = "0.14" if spec.experiment.failures.retries else ""  # a trial that 0.13 has not suggested is none to it
@@ -212,7 +232,7 @@ def first_modelled_trial(sampler: str, options: Mapping[str, float], dimensions:
         return trials
     if sampler == "rea":
         return int(options.get("population_size", 100))
-    fixed = {"bore": 6, "cqr": 5, "gp": 3}
+    fixed = {"bore": 6, "cqr": 5, "gp": 3, COST_AWARE: 3}
     if sampler not in fixed:
         raise ExperimentError(f"sampler {sampler!r} has no model; those with one: tpe, rea, {', '.join(fixed)}")
     return fixed[sampler]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tuneoff_adapters.syne_tune.offers import CLASSES, DRAWN_AT_RANDOM, HALVING_CLASSES, HALVING_PRUNERS
+from tuneoff.experiment.strategies import COST_MODEL
+from tuneoff_adapters.syne_tune.offers import CLASSES, COST_AWARE, DRAWN_AT_RANDOM, HALVING_CLASSES, HALVING_PRUNERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def make_scheduler_0_13(
         arguments["search_options"] = {"allow_duplicates": True}  # as in later releases: else a small space is soon exhausted
     elif name == "REA":
         arguments.update(sampler.options)
+    elif sampler.name == COST_AWARE:
+        arguments.update(searcher=COST_AWARE, search_options=_cost_options(spec))
     else:
         arguments["search_options"] = dict(sampler.options)
     if pruner.name in HALVING_PRUNERS:
@@ -46,3 +49,15 @@ def make_scheduler_0_13(
     if pruner.name != "median":
         return scheduler
     return MedianStoppingRule(scheduler, resource_attr=TIME_ATTRIBUTE, **rule)
+
+
+def _cost_options(spec: RunSpec) -> dict[str, Any]:
+    """Return how the cost-aware searcher learns of costs: `cost_attr` is the report's key of what was measured."""
+    from syne_tune.constants import ST_WORKER_TIME
+
+    if not spec.experiment.sampler.options.get(COST_MODEL):
+        return {"cost_attr": ST_WORKER_TIME}
+    from tuneoff_adapters.syne_tune.cost_model_0_13 import WorkloadCost
+
+    all_epochs = {"resource_attr": TIME_ATTRIBUTE, "max_epochs": spec.experiment.budget.epochs_per_trial}
+    return {"cost_attr": COST_MODEL, "cost_model": WorkloadCost(spec), **all_epochs}  # no report has that key

@@ -67,6 +67,7 @@ class Offer:
     needs: tuple[str, ...] = ()  # importable modules beyond the adapter's own, e.g. ("cmaes",)
     install: str = ""  # what pip installs for `needs`, e.g. "cmaes>=0.11"; "": as the capabilities' own
     minimum_version: str = ""  # the first release of the framework that has it; "": all that the adapter serves
+    below_version: str = ""  # the first release of the framework with which it is not offered any more; "": none
     note: str = ""  # what differs from the same name in other frameworks
     same_as: str | None = None  # `default` that is the sampler of this name: run once, and said so
     options: Mapping[str, Option] = field(default_factory=dict)  # of a sampler; those of pruners are core's

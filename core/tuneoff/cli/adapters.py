@@ -153,6 +153,7 @@ def _remark(offer: Offer, install: str) -> str:
         offer.implementation,
         offer.note,
         f"from release {offer.minimum_version} on" if offer.minimum_version else "",
+        f"before release {offer.below_version}" if offer.below_version else "",
         f"needs {', '.join(missing)}: {install_command(offer.install or install or missing[0])}" if missing else "",
     ]
     return one_line("; ".join(part for part in parts if part))

@@ -51,8 +51,8 @@ class SkipCheck:
         ):
             offer = offers.get(strategy.name, Offer())
             what = f"{kind} {strategy.name!r} of adapter {spec.adapter!r}"
-            if too_old := release_refusal(what, offer.minimum_version, spec, capabilities):
-                yield too_old
+            if unfit := release_refusal(what, offer.minimum_version, spec, capabilities, offer.below_version):
+                yield unfit
             missing = self._missing(offer.needs) if spec.environment is None else ()  # which has them
             if missing:
                 command = install_command(offer.install or capabilities.install or missing[0])

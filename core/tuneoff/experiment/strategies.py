@@ -17,6 +17,7 @@ from tuneoff.base.packages import installed_version, release
 from tuneoff.base.space import Categorical, Float, SearchSpace, Stepped
 from tuneoff.base.targets import unknown_name, unknown_option
 from tuneoff.errors import ExperimentError, UnknownNameError
+from tuneoff.workload import new_workload
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec, Strategy
@@ -26,6 +27,7 @@ DEFAULT = "default"  # the sampler that each framework has by default
 SAMPLERS = ("random", "grid", "fixed", DEFAULT, "tpe", "gp", "cmaes", "sobol")
 PRUNERS = ("none", "median", "asha", "hyperband", "scripted")
 LISTED = ("grid", "fixed")  # samplers whose configurations core lists: each framework trains the same ones
+COST_MODEL = "cost_model"  # a flag of samplers that can be handed what the workload says that a configuration costs
 _WITHOUT_OPTIONS = ("random", *LISTED, DEFAULT)  # the other samplers' options are their adapter's to check
 
 
@@ -93,6 +95,11 @@ def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
         if isinstance(item, Float) and item.high - item.low < offer.least_width:
             rule = f"{whose} needs `high - low >= {offer.least_width}` of a float, but {name} has {item.high - item.low}"
             return f"{rule}; use other units, or another sampler"
+    if sampler.options.get(COST_MODEL):
+        workload = spec.experiment.workload
+        middle = space.from_units(dict.fromkeys(space.searched, 0.5))
+        if new_workload(workload.target, workload.options).cost(middle, 1) is None:
+            return f"{whose} with `{COST_MODEL}` needs a workload with `cost`, which {workload.name!r} lacks; remove it"
     return None
 
 
@@ -101,15 +108,21 @@ def framework_version(spec: RunSpec, capabilities: Capabilities) -> str | None:
     return installed_version(capabilities.package) if spec.environment is None else spec.environment.version
 
 
-def release_refusal(what: str, least: str, spec: RunSpec, capabilities: Capabilities) -> str | None:
-    """Return in one line that `what` needs a later release of the framework than the run's, or None; `least` "": any will do."""
-    version = framework_version(spec, capabilities) if least else None
-    if version is None or release(version) >= release(least):
+def release_refusal(what: str, least: str, spec: RunSpec, capabilities: Capabilities, below: str = "") -> str | None:
+    """Return in one line that `what` needs another release of the framework than the run's, or None.
+
+    `least`, `below`: the first release that has it, and the first one that does not any more; "": any.
+    """
+    version = framework_version(spec, capabilities) if least or below else None
+    is_too_new = version is not None and bool(below) and release(version) >= release(below)
+    if version is None or (not is_too_new and release(version) >= release(least)):
         return None
-    if spec.environment is not None:
-        return f"{what} needs {capabilities.framework} {least} or later, but {version} is asked for; use {spec.adapter}=={least}"
-    command = install_command(f"{capabilities.package}>={least}")
-    return f"{what} needs {capabilities.framework} {least} or later, but {version} is installed; run: {command}"
+    wanted = f"before {below}" if is_too_new else f"{least} or later"
+    here = "installed" if spec.environment is None else "asked for"
+    way_out = f"use {spec.adapter}=={least or capabilities.minimum_version}"  # in an environment of its own
+    if spec.environment is None and not is_too_new:
+        way_out = f"run: {install_command(f'{capabilities.package}>={least}')}"
+    return f"{what} needs {capabilities.framework} {wanted}, but {version} is {here}; {way_out}"
 
 
 def check_pruner(pruner: Strategy, epochs_per_trial: int, more_names: Iterable[str] = ()) -> Strategy:
