@@ -101,6 +101,20 @@ def test_the_logs_of_a_framework_are_listed(asked: Asked) -> None:
     assert asked.lines("framework/tuner/7/std.err") == ["of trial 7"]
 
 
+@pytest.mark.parametrize("file", ["tuner/7/std.err", "pods/7.log"])
+def test_a_frameworks_log_of_a_trial_has_the_trials_name(asked: Asked, file: str) -> None:
+    path = asked.running.folder / "framework" / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"said\n")
+    (asked.running.folder / "framework" / "17.log").touch()
+    started = {"configuration": {}, "digest": "", "slot": 0, "seed": 0, "threads": 1, "framework_id": "7", "attempt": 2}
+    asked.running.log.coordinator.add(schema.TrialStarted, 1.0, trial="t3", **started)
+    asked.running.write()
+    name = f"trial t3, attempt 2: framework/{file}"
+    assert sorted(asked(execution=asked.key)["logs"]) == ["framework/17.log", "log.txt", name]
+    assert asked.lines(name) == ["said"]
+
+
 def test_of_a_large_log_a_part_is_read_at_a_time_and_search_goes_through_all(
     asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

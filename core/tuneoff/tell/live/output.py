@@ -18,7 +18,7 @@ from tuneoff.base.layout import EVENTS, FRAMEWORK, LOG
 from tuneoff.base.output import printable
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.schema import TrialEnded
+from tuneoff.record.events.schema import TrialEnded, TrialStarted
 from tuneoff.run.supervisor.logs import HEAD_BYTES, LEFT_OUT, LINE_BYTES
 
 BLOCK = 262_144  # bytes that an answer is made of
@@ -32,28 +32,42 @@ SUFFIXES = (".log", ".out", ".err", ".txt")  # of a framework's logs
 def listed(execution: Path) -> list[dict[str, Any]]:
     """Return the logs of an execution: `name`, the file below its folder, and of a trial `begin` and `end` in it.
 
-    Frameworks keep those of their own workers and trials. What a trial printed is what was printed while it ran.
+    Frameworks keep those of their own workers and trials: one that is called as the framework calls a trial begins with the
+    trial's name. What a trial printed is what was printed while it ran.
     """
     logs: list[dict[str, Any]] = [{"name": LOG, "file": LOG}] if os.path.lexists(execution / LOG) else []
+    events = list(_of_trials(execution))
+    trials = {event.framework_id: _name(event) for event in events if isinstance(event, TrialStarted)}
     for path in itertools.islice(_files(execution / FRAMEWORK), MOST_LOGS):
-        name = path.relative_to(execution).as_posix()
-        logs.append({"name": printable(name), "file": name})
-    for end in sorted(_ends(execution), key=lambda end: (end.trial, end.attempt))[-MOST_TRIALS:]:
+        relative = path.relative_to(execution)
+        owner = next((trials[name] for name in (*relative.parts, relative.stem) if name in trials), None)
+        name = relative.as_posix()
+        logs.append({"name": printable(f"{owner}: {name}" if owner else name), "file": name})
+    kept = _kept(execution)
+    ends = [event for event in events if isinstance(event, TrialEnded) and event.printed and event.printed[1] <= kept]
+    for end in sorted(ends, key=lambda end: (end.trial, end.attempt))[-MOST_TRIALS:]:
         begin, until = end.printed or (0, 0)
-        name = f"trial {end.trial}" + (f", attempt {end.attempt}" if end.attempt > 1 else "")
-        logs.append({"name": name, "file": LOG, "begin": begin, "end": until})
+        logs.append({"name": printable(_name(end)), "file": LOG, "begin": begin, "end": until})
     return logs
 
 
-def _ends(execution: Path) -> Iterator[TrialEnded]:
+def _name(event: TrialStarted | TrialEnded) -> str:
+    return f"trial {event.trial}" + (f", attempt {event.attempt}" if event.attempt > 1 else "")
+
+
+def _of_trials(execution: Path) -> Iterator[TrialStarted | TrialEnded]:
     log = EventLog(execution / EVENTS)
     with contextlib.suppress(ResultsError, OSError):  # the live state says what is damaged
         if sum(os.lstat(path).st_size for path in log.paths()) <= MOST_EVENT_BYTES:
-            with open_regular(execution / LOG) as file:  # the middle of one that was too large is left out once its run has ended
-                file.seek(HEAD_BYTES - LINE_BYTES)
-                kept = HEAD_BYTES - LINE_BYTES if LEFT_OUT in file.read(2 * LINE_BYTES) else sys.maxsize
-            ends = (event for _, event in log if isinstance(event, TrialEnded))
-            yield from (event for event in ends if event.printed is not None and event.printed[1] <= kept)
+            yield from (event for _, event in log if isinstance(event, TrialStarted | TrialEnded))
+
+
+def _kept(execution: Path) -> int:
+    """Return up to which byte the log has what was printed: of one that was too large the middle is left out in the end."""
+    with contextlib.suppress(OSError), open_regular(execution / LOG) as file:
+        file.seek(HEAD_BYTES - LINE_BYTES)
+        return HEAD_BYTES - LINE_BYTES if LEFT_OUT in file.read(2 * LINE_BYTES) else sys.maxsize
+    return 0
 
 
 def _files(folder: Path) -> Iterator[Path]:
