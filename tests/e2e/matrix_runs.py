@@ -87,7 +87,8 @@ def check_finished_runs(results: Path) -> None:
 
 
 def _missing_trials(record: RunRecord) -> list[str]:
-    trials = record.run_spec().experiment.budget.trials
-    if record.status == "done" and len(record.trials) != trials:
+    experiment = record.run_spec().experiment
+    trials = experiment.budget.trials
+    if record.status == "done" and not experiment.objective.stop and len(record.trials) != trials:
         return [f"{len(record.trials)} of {trials} trials"]
     return []

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -18,12 +20,14 @@ from e2e.random_kills import GONE_WITHIN_SECONDS
 from tuneoff.base.processes import GUARDIAN, command_line, descendants, kill
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.schema import Flag
+from tuneoff.record.events.schema import Epoch, Event, Flag, GoalMet, TrialEnded
 from tuneoff.run.lifecycle import GUARDIAN_SECONDS
+from tuneoff.trust.verify.results import verify
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
 pytestmark = pytest.mark.slow(first=True)
 
+E = TypeVar("E", bound=Event)
 MATRIX = """
 name: killed
 workload: {workload}
@@ -50,12 +54,14 @@ def wait_until(condition: Callable[[], object], seconds: float) -> None:
         time.sleep(0.05)
 
 
-def killed_in_trials(file: Path, results: Path, *, guardian_too: bool = False) -> Following:
-    """Start the matrix, kill it once it has trained, and return what follows its processes."""
+def killed_in_trials(
+    file: Path, results: Path, is_time: Callable[[Path], object] = has_trained, *, guardian_too: bool = False
+) -> Following:
+    """Start the matrix, kill it once it has trained, or at another moment, and return what follows its processes."""
     following = Following()
     process = start(file, results)
     try:
-        wait_until(lambda: has_trained(results) or process.poll() is not None, 60)
+        wait_until(lambda: is_time(results) or process.poll() is not None, 60)
         following.look(results)
         kinds = {line.partition(" ")[0] for line in following.left()}
         assert kinds >= {"process", "folder"}  # the probe sees what must go
@@ -116,3 +122,52 @@ def test_the_daemons_of_a_workload_end_with_their_trial_and_are_no_leftovers_of_
     pids = {daemon_pid(note) for note in (tmp_path / "daemons").iterdir()}
     assert texts == []
     assert len(pids) >= 4  # of the trials, and of the test
+
+
+AT_GOAL = """
+name: goal
+workload: {name: sleep, options: {epoch_seconds: 0.2}}
+search_space: {x: {type: float, low: 0.0, high: 1.0}}
+sampler: fixed
+configurations: [{x: 0.9}, {x: 0.8}, {x: 0.7}, {x: 0.6}, {x: 0.5}, {x: 0.0}, {x: 0.4}, {x: 0.3}, {x: 0.2}, {x: 0.1}]
+objective: {goal: 0.001, stop: true}
+workers: {count: 2}
+warm_up: false
+"""
+MET_BY = "t00005"
+
+
+def of_kind(results: Path, kind: type[E]) -> list[E]:
+    """Return the events of a kind in the folder's executions."""
+    return [event for events in results.glob("runs/*/*/events") for _, event in EventLog(events) if isinstance(event, kind)]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("adapter", ["serial", "optuna", "ray-tune", "syne-tune"])
+def test_a_run_with_a_goal_keeps_its_trials_when_its_command_is_killed_and_ends_at_the_goal_when_resumed(
+    adapter: str, moment: str, tmp_path: Path
+) -> None:
+    file, results = tmp_path / "matrix.yaml", tmp_path / "results"
+    file.write_text(f"{AT_GOAL}adapters: [{adapter}]\n")
+    is_time = {
+        "before": lambda folder: len(of_kind(folder, TrialEnded)) >= 3,
+        "after": lambda folder: of_kind(folder, GoalMet),
+    }[moment]
+    following = killed_in_trials(file, results, is_time)
+    wait_until(lambda: not following.left(), GONE_WITHIN_SECONDS)
+    assert following.left() == []
+    ended = {end.trial for end in of_kind(results, TrialEnded) if end.state == "completed"}
+    trained = {epoch.trial for epoch in of_kind(results, Epoch)}  # the end of one may have been about to be written
+    assert len(ended) >= 3
+    finish(file, results)
+    killed, resumed = sorted(read_runs(results), key=lambda record: record.status != "interrupted")
+    completed = {trial.trial for trial in killed.trials if trial.state == "completed"}
+    assert killed.status == "interrupted"
+    assert ended <= completed <= trained
+    assert resumed.status == "done"
+    assert resumed.best is not None
+    assert resumed.best.trial == MET_BY
+    states = Counter(trial.state for trial in resumed.trials)
+    assert 6 <= states["completed"] <= states.total() <= 6 + 2  # another worker may have begun one meanwhile
+    assert not states.keys() - {"completed", "cancelled"}
+    assert verify(results).is_verified

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
+from pathlib import Path
 from typing import Any
 
 from ray.tune import Trainable
 from ray.tune.result import RESULT_DUPLICATE
 
+from tuneoff.base.files import open_to_change
+from tuneoff.base.layout import LOG
 from tuneoff.errors import TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.children import end_children, end_tracker, hold_children
@@ -76,8 +80,15 @@ class TrialTrainable(Trainable):  # type: ignore[misc]
 
 @functools.lru_cache(maxsize=1)
 def _prepare(context_path: str) -> TrialContext:
-    """Read the run's context, reserve a slot and import what the workload names, once per process and before its first trial."""
+    """Read the run's context, reserve a slot and import what the workload names, once per process and before its first trial.
+
+    What the process prints goes to the run's log from now on: Ray's own is in a folder that is removed.
+    """
     context = TrialContext.read(context_path)
+    log = open_to_change(Path(context.run_dir, LOG), os.O_WRONLY | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
     hold_children(context.execution_id)
     trial_process(context)
     return context

@@ -25,7 +25,7 @@ from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import kill_from_outside
 from tuneoff.base.space import Float, SearchSpace
-from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrainingEnded, TrialSeeds, Workload
+from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrainingEnded, TrialSeeds, Workload, items, phase
 
 Act = Literal[
     "sound",
@@ -46,6 +46,7 @@ Act = Literal[
 ]
 ACTS: tuple[Act, ...] = get_args(Act)
 METRIC = "score"
+PHASE = "forward"  # in which it computes
 NOTES = "notes.jsonl"
 CURVE = (-0.02, 0.0, -0.01)  # what each epoch adds to the level; the last one again and again
 NOISE = 0.004  # at most, from the trial's seed: so the same seed is seen to give the same values
@@ -54,10 +55,11 @@ SLOW_SECONDS = 3.0
 ALLOCATE_BYTES, HOLD_SECONDS = 2_000_000_000, 10.0
 _CHUNK_BYTES = 16_000_000
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+HALF_LINE = "half a line without an end"  # that each careless training prints, to both streams
 _PRINTED = (
     '{"seq": 1, "type": "epoch", "trial": "t00000", "epoch": 99}\n',  # like an event of ours
     "score=0.1\nscore=1e400\n",  # like a value, as collectors look for them
-    "\rhalf a line without an end \x1b[2K",
+    f"\r{HALF_LINE} \x1b[2K",
 )
 
 
@@ -128,7 +130,11 @@ class Probe(Workload):
             time.sleep(SLOW_SECONDS)
         time.sleep(self.options.get("epoch_seconds", 0.0))
         seconds = self.options.get("compute_seconds", 0.0)
-        threads = {"busy_threads": _compute(seconds)} if seconds else {}
+        threads = {}
+        if seconds:
+            with phase(PHASE):
+                threads["busy_threads"] = _compute(seconds)
+            items(epoch)
         self._note("train", epoch=epoch, **threads)
         return {}
 

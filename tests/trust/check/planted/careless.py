@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -105,3 +106,13 @@ class LosesWhatFollowsOutput(SerialAdapter):
         super().undeploy()
         for file in worker_files(self.context.run_dir):
             rewrite(file, [event for event in whole_events(file) if event["type"] != "epoch" or event["epoch"] != 1])
+
+
+class HidesOutput(Altered):
+    """Lets what trainings print go nowhere."""
+
+    @classmethod
+    def prepare(cls, worker: Worker) -> None:
+        with open(os.devnull, "w") as nowhere:
+            for descriptor in (1, 2):
+                os.dup2(nowhere.fileno(), descriptor)

@@ -78,6 +78,8 @@ CONTROLS = (
     Control("careless:SwallowsAnyEnd", "failures.any-end", ("careless",)),
     Control("careless:ReadsNumbers", "failures.no-number", ("careless",)),
     Control("careless:LosesWhatFollowsOutput", "records.any-output", ("careless",)),
+    Control("careless:HidesOutput", "records.own-output", ("careless",)),
+    Control("recording:CountsNoItems", "records.phases", ("honest-max",)),
     Control("failing:StopsWhatIsTriedAgain", "retries.infrastructure", ("retried",)),
     Control("failing:OneRetryMore", "retries.at-most", ("retried",)),
     Control("failing:RetriesWhatRaised", "retries.workload-never", ("retried",)),

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from trust.check.planted.base import Altered, PlannedTrial, Task
+from tuneoff.base import phases
 from tuneoff.base.layout import EVENTS
 from tuneoff.platform import Death
 from tuneoff.record.run_context import RunContext
+from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.serial import SerialAdapter
@@ -106,3 +108,11 @@ class EndsTwice(Altered):
         if outcome.state == "completed":
             events.write("trial_ended", trial=trial.trial_id, attempt=trial.attempt, state=outcome.state, epochs=outcome.epochs)
         return outcome
+
+
+class CountsNoItems(Altered):
+    """Leaves out what trainings count."""
+
+    @classmethod
+    def prepare(cls, worker: Worker) -> None:
+        phases.counted_items = lambda: None

@@ -10,9 +10,11 @@ from tuneoff.base.findings import Finding, check, judged, not_applicable, not_te
 from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import TrialRecord
+from tuneoff.tell.live import output
 from tuneoff.trust.check.checks.records import BROKEN
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.planned_runs import CHOICES
+from tuneoff.trust.check.probe_workload import HALF_LINE
 
 FAULTY, RETRIED = "faulty", "retried"
 
@@ -269,3 +271,18 @@ def _output(evidence: AdapterEvidence) -> Finding:
             text = f"trial {trial.trial} is {trial.state} with epochs {trained}, but {planned} were trained: {trial.cause}"
             problems.append(text)
     return judged(problems)
+
+
+@run_check(
+    "records.own-output",
+    rule="the run's logs have what its trainings print",
+    reason="who asks why a trial failed reads there, whatever the framework",
+    way_out="let the processes of trials write where the coordinator does, or keep their logs below context.work_dir",
+    reads=(RUN,),
+)
+def _own_output(run: FinishedRun) -> Iterator[str]:
+    logs = [log for log in output.listed(run.folder) if "begin" not in log]  # of a trial: a part of another one
+    count = sum(len(output.part(run.folder, log, 0, HALF_LINE, has_ended=True)["lines"]) for log in logs)
+    printed = 2 * sum(attempt.started_ns is not None for trial in run.record.trials for attempt in trial.attempts)
+    if count < printed:
+        yield f"its trainings printed {printed} lines with {HALF_LINE!r}, of which its logs have {count}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tuneoff.base.findings import Finding, check, judged
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
+from tuneoff.trust.check.probe_workload import PHASE
 
 READ = ("honest-max", "honest-min", "random-2-workers-1", "default-sampler", "scripted", "faulty", "retried")
 ANNOUNCED = {"handed-out-twice", "never-handed-out", "started-early"}  # rules of a history that have a check of their own
@@ -82,3 +83,18 @@ def _ended(run: FinishedRun) -> Iterator[str]:
 def _once(run: FinishedRun) -> Iterator[str]:
     others = (breach for breach in run.breaches if breach.rule not in ANNOUNCED | ENDED | OF_OTHERS)
     yield from (f"{run.name}: {breach.line}" for breach in others)
+
+
+@run_check(
+    "records.phases",
+    rule="each epoch has the phases that its training timed, and the items that it counted",
+    reason="items per second, and what a trial spends its time on, are to be compared in every framework",
+    way_out="run each trial by run_trial, one after the other in its process",
+    reads=("honest-max",),
+)
+def _phases(run: FinishedRun) -> Iterator[str]:
+    for trial in run.record.trials:
+        for epoch in trial.attempts[-1].epochs:
+            if (phases := sorted(epoch.phases or ())) != [PHASE] or epoch.items != epoch.epoch:
+                counted = f"{epoch.items} items and phases {phases}, not {epoch.epoch} and {[PHASE]}"
+                yield f"{run.name}: epoch {epoch.epoch} of trial {trial.trial} has {counted}"
