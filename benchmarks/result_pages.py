@@ -384,7 +384,10 @@ def _picture(choice: Choice) -> dict[str, Any]:
         levels.setdefault(cell.row.label, set()).add(cell.level)
     names = {label: of_label.pop() for label, of_label in levels.items() if len(of_label) == 1}  # where labels are what varies
     plots = [
-        replace(plot, lines=tuple(replace(line, name=names.get(line.label, line.name)) for line in plot.lines))
+        replace(
+            plot,
+            lines=tuple(replace(line, name=names.get(line.label, line.name.replace("_platform", ""))) for line in plot.lines),
+        )
         for plot in drawn(choice.settings[0])
         if plot.curve.metric == clause.metric
     ]
