@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from builders.made_results import Draw
+from builders.made_results import Draw, Entry, results, steady
 from corpus.scenarios import tasks_of
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choose import choose
@@ -33,3 +33,12 @@ def test_the_score_is_the_weighted_geometric_mean_of_the_speed_over_the_baseline
 
 def test_nothing_is_scored_without_weights() -> None:
     assert told("a") == []
+
+
+def test_what_would_decide_is_asked_against_the_same_baseline() -> None:
+    entries = [Entry(label, steady(key=label, spread=0.05)) for label in "ab"]
+    measured = answers(results(entries, seeds=range(2)))
+    asked, plain = (choose(measured, baseline=baseline).deciding for baseline in ("b", None))
+    assert asked is not None
+    assert plain is not None
+    assert asked.command == f"{plain.command} --baseline b"

@@ -15,8 +15,11 @@ MOST_SEEDS = 100  # more are no advice
 WHOLE = "time.jct"
 
 
-def deciding(answers: Answers, settings: Sequence[Setting]) -> Deciding | None:
-    """Return what would decide the main setting; None where it is decided, or no number of seeds that is reasonable would."""
+def deciding(answers: Answers, settings: Sequence[Setting], baseline: str | None = None) -> Deciding | None:
+    """Return what would decide the main setting; None where it is decided, or no number of seeds that is reasonable would.
+
+    `baseline`: the label that was asked for, which its command asks for too.
+    """
     results, seeds = answers.results, answers.results.plan.seeds
     planned, needed = len(seeds) - len(results.plan.added_seeds), None
     main = settings[0] if settings else None
@@ -42,7 +45,9 @@ def deciding(answers: Answers, settings: Sequence[Setting]) -> Deciding | None:
         and value.value is not None
     ]
     return Deciding(
-        command=results.plan.compare_command(results.folder, seeds=more_seeds(results.plan, needed)),
+        command=results.plan.compare_command(
+            results.folder, *(("--baseline", baseline) if baseline else ()), seeds=more_seeds(results.plan, needed)
+        ),
         seconds=sum(totals) / MILLISECONDS / len(seeds) * (needed + 1) if totals else None,  # in sequence, with one warm-up each
     )
 
