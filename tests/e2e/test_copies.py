@@ -24,7 +24,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.supervisor import cgroups
 from tuneoff.run.supervisor.cgroups import group_sites
-from tuneoff.run.supervisor.limits import NOT_SHARED, usable_processors
+from tuneoff.run.supervisor.limits import NOT_SHARED, OVER_SHARE, usable_processors
 from tuneoff.trust.verify.results import verify
 
 pytestmark = pytest.mark.slow
@@ -32,6 +32,12 @@ pytestmark = pytest.mark.slow
 WAIT_SECONDS = 60
 BURNING = {"name": "burning_workload:Burning", "options": {"epoch_seconds": 1.0}}
 NO_GROUPS = "import pathlib; from tuneoff.run.supervisor import cgroups; cgroups.ROOT = pathlib.Path('/nonexistent')"
+LITTLE_MEMORY = """
+import sys
+if "tuneoff.run.supervisor.copies" in sys.orig_argv:
+    from tuneoff.run.supervisor import limits
+    limits.memory = lambda: (None, 500_000_000)
+"""
 has_groups = all(site.parent is not None for site in group_sites(("cpu", "memory")).values())
 
 
@@ -81,7 +87,7 @@ def test_each_job_has_its_share_of_the_processors_and_of_the_memory(tmp_path: Pa
         assert limits["memory_mb"]["limit"] == pytest.approx(record.environment["memory_total_bytes"] / copies / 1e6, rel=1e-6)
         assert all(limit["text"].startswith("cgroup v") for limit in limits.values())
         assert processors_used(record) < 1.3 * share
-        assert NOT_SHARED not in {flag.name for flag in record.flags}
+        assert {NOT_SHARED, OVER_SHARE}.isdisjoint(flag.name for flag in record.flags)
     assert verify(tmp_path / "results").problems == []
     assert [path for record in records for path in cgroups.ROOT.rglob(f"tuneoff-{record.execution_id}-*")] == []
     (tmp_path / "alone").mkdir()
@@ -98,6 +104,22 @@ def test_without_control_groups_each_run_says_that_it_takes_what_it_can(tmp_path
         assert record.status == "done"
         assert [flag.name for flag in record.flags] == [NOT_SHARED]
         assert record.environment["limits"]["share"]["cpus"]["text"] == "no cpu controller"
+
+
+@pytest.mark.skipif(not has_groups, reason="no control group can limit CPU time and memory here")
+def test_a_copy_that_uses_up_its_share_of_the_memory_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text(LITTLE_MEMORY)
+    (tmp_path / "hungry.py").write_text(
+        "def train(configuration, seed):\n    yield {'loss': len(bytearray(b'x') * 400_000_000)}\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    space, objective = {"x": {"type": "float", "low": 0.0, "high": 1.0}}, {"metric": "loss", "mode": "min"}
+    path = file_of(tmp_path, workload="hungry:train", search_space=space, objective=objective, workers={"count": 1})
+    execute(PlanRequest(plan=make_plan(load_matrix(path)), results=tmp_path / "results"))
+    for record in read_runs(tmp_path / "results"):
+        assert record.status == "failed"
+        assert OVER_SHARE in {flag.name for flag in record.flags}
 
 
 def test_copies_run_at_the_same_time_and_count_as_one_run(tmp_path: Path) -> None:

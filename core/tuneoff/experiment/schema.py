@@ -308,7 +308,7 @@ class ExperimentFile(FilePart, frozen=True, kw_only=True):
     failures: Failures = Failures()
     copies: Annotated[
         int,
-        Meta(ge=1, le=1000, description="Jobs of an entry that run at the same time, each with its share of this machine."),
+        Meta(ge=1, le=100, description="Jobs of an entry that run at the same time, each with its share of this machine."),
     ] = 1
     seeds: str | Annotated[list[Seed], Meta(min_length=1)] | SeedRangePart = field(default_factory=lambda: [0])
     adapters: Annotated[list[Annotated[AdapterPart, Written(named)]], Meta(min_length=1, max_length=100)]

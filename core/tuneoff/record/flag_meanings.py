@@ -33,6 +33,7 @@ SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wr
     "other_code": "Katib: the trials' image has another tuneoff than the one that ran the experiment",
     "pod_log_rotated": "Katib: a node cut a pod's log, so lines of it may be missing",
     "host_unchecked": "Ray Tune: a node that joined its cluster late differs from the others, or could not be checked",
+    "share_exceeded": "`copies`: processes of this one were ended, because it had used up its share of the machine's memory",
     "sampler_exhausted": "Syne Tune: it proposed fewer configurations than were asked for",
 }
 MACHINE: Mapping[str, str] = {  # results hold; times, energy and cost may be off

@@ -19,7 +19,7 @@ from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import asked_to_end
 from tuneoff.base.json_values import plain, values
-from tuneoff.base.layout import BEGUN, PLAN
+from tuneoff.base.layout import BEGUN, END, LOG, PLAN, RUNS
 from tuneoff.base.processes import become_subreaper
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import of_run
@@ -43,10 +43,11 @@ from tuneoff.run.provenance import Provenance, prepare
 from tuneoff.run.repeats import Repeat, to_repeat
 from tuneoff.run.run_ends import RunEnd, run_ends
 from tuneoff.run.supervisor.copies import supervise_copies
-from tuneoff.run.supervisor.execution import undeploy_outside
+from tuneoff.run.supervisor.execution import Execution, new_execution, undeploy_outside, write_spec
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.limits import ReservedProcessors, is_all_here, reserve_processors
+from tuneoff.run.supervisor.logs import shorten
 from tuneoff.run.supervisor.run import RunRequest, Supervised, supervise
 from tuneoff.run.uncharged import uncharged_lines
 
@@ -218,10 +219,8 @@ class _Matrix:
         }
         ends = [supervise(requests[0])] if len(runs) == 1 else supervise_copies(requests, self._request.plan.power)
         seconds = time.monotonic() - started
-        ended = sorted(zip(runs, ends, strict=True), key=lambda of_copy: of_copy[1] is None)  # first those that say how
-        records = {copy.run_id: self._finished(copy.spec, end, before) for copy, end in ended}
-        for number, copy in enumerate(runs):
-            record = records[copy.run_id]
+        for number, (copy, end) in enumerate(zip(runs, ends, strict=bool(ends))):
+            record = self._finished(copy.spec, end or self._unsupervised(copy.spec), before)
             listener.run_ended(position + number, total, _label(copy), record.status, record.reason, seconds)
             if record.status != CUT:
                 self.owed -= {copy.run_id}
@@ -231,13 +230,20 @@ class _Matrix:
                     self._told.add((copy.label, flag.name))
                     listener.noted(f"! {_label(copy)}: {flag.name}: {flag.text}")
 
-    def _finished(self, spec: RunSpec, ended: Supervised | None, before: Mapping[str, Any]) -> RunRecord:
+    def _unsupervised(self, spec: RunSpec) -> Supervised:
+        """Clean up after a copy whose supervisor was killed, which may have begun no execution yet."""
+        results = self._request.results
+        clean_results(results.resolve())
+        begun = [path for path in (results / RUNS / spec.run_id).glob("*/") if not (path / END).exists()]
+        execution = (
+            Execution(spec=spec, execution_id=begun[0].name, folder=begun[0]) if begun else new_execution(spec, results / RUNS)
+        )
+        write_spec(execution)
+        shorten(execution.folder / LOG)
+        return Supervised(execution=execution, ruling=NO_SUPERVISOR, limits={})
+
+    def _finished(self, spec: RunSpec, ended: Supervised, before: Mapping[str, Any]) -> RunRecord:
         """Return the record of a run that has ended; `before`: what was known of its environment."""
-        if ended is None:  # its supervisor was killed, and could not say of what
-            results = self._request.results
-            clean_results(results.resolve())
-            recover(results, self._request.plan, NO_SUPERVISOR)
-            return selected_executions(read_runs(results))[spec.run_id]
         environment = {
             "limits": dict(ended.limits),
             **before,

@@ -21,6 +21,7 @@ from tuneoff.run.supervisor.cgroups import (
     group_sites,
     joining_problem,
     make_groups,
+    own_memory,
     own_quota,
 )
 from tuneoff.run.supervisor.execution import Execution
@@ -186,6 +187,18 @@ def test_the_quota_of_a_container_is_read_where_it_sees_its_own_group_alone(
     assert own_quota(root) == 0.5
 
 
+@pytest.mark.parametrize(
+    ("version", "file"), [("cgroup v1", "memory/own/memory.limit_in_bytes"), ("cgroup v2", "above/own/memory.max")]
+)
+def test_the_memory_of_a_container_is_read(root: Path, version: str, file: str) -> None:
+    (root / file).unlink(missing_ok=True)
+    assert own_memory(root) is None
+    (root / file).write_text("max\n")
+    assert own_memory(root) is None
+    (root / file).write_text("600000000\n")
+    assert own_memory(root) == 600_000_000
+
+
 # --- making ---
 
 
@@ -273,7 +286,9 @@ def test_a_run_enters_a_group_of_its_own_that_the_slots_are_below_and_leaves_it(
     membership.write_text(f"4:memory:{paths.get('memory')}\n1:cpu,cpuacct:{paths.get('cpu')}\n0::{below}\n")
     slots = [Path(folder) for item in make_groups(run, BOTH, root).values() for folder in item.folders]
     assert {folder.parent for folder in slots} == set(of_run)
-    leave()
+    events = entered[0] / ("memory.oom_control" if version == "cgroup v1" else "memory.events")
+    events.write_text("low 0\noom_kill 2\n")
+    assert leave() == 2
     own = ["memory/own", "cpu/own"] if version == "cgroup v1" else ["above/own"]
     assert {(root / folder / "cgroup.procs").read_text() for folder in own} == {str(os.getpid())}
     assert [value for _, value in remembered(run.folder)][-1] == str(slots[-1])  # they are removed first

@@ -126,6 +126,15 @@ def test_a_quota_is_one_of_each_slot_and_stands_in_the_record(limited: Any, grou
     assert found.flags == ()
 
 
+def test_a_quota_above_the_share_of_a_copy_is_refused_before_any_run(machine: None) -> None:
+    specs = [make_spec(workers=Workers(cpus=2, cpu_limit="quota"), copies=copies) for copies in (2, 4)]
+    with ReservedProcessors() as reserved:
+        assert reserve_processors(specs[:1], reserved) == ()
+        rule = r"a worker 2 vCPU, but the share of each of 4 jobs at the same time is 1; use fewer `copies`"
+        with pytest.raises(UnsupportedError, match=rule):
+            reserve_processors(specs, reserved)
+
+
 @pytest.mark.parametrize("cpu_limit", ["none", "quota"])
 def test_more_workers_than_processors_are_flagged_whatever_the_limit(limited: Any, cpu_limit: str) -> None:
     ((name, text),) = limited(count=3, cpus=2, cpu_limit=cpu_limit).flags

@@ -225,6 +225,18 @@ def test_more_runs_come_from_every_cell_first(several: Bundle) -> None:
     assert labels(several, adapters=["plain"]) == [("plain", "random", 0)]
 
 
+def test_copies_of_a_job_are_chosen_together_count_once_and_only_where_all_are_done() -> None:
+    def together(seed: int) -> list[RunRecord]:
+        first = spec(seed=seed)
+        copies = (replace(first, copy=copy, experiment=replace(first.experiment, copies=2)) for copy in range(2))
+        return [jct(run, 1 + seed) for run in copies]
+
+    (alone, beside), others, last = together(0), together(1), together(2)
+    bundle = bundle_of(alone, replace(beside, status="failed", reason="x"), *others, *last)
+    assert [seed for _, _, seed in labels(bundle)] == [1, 1]
+    assert [seed for _, _, seed in labels(bundle, runs=2)] == [1, 1, 2, 2]
+
+
 def test_unknown_adapters_and_bundles_without_a_done_run_are_refused(several: Bundle) -> None:
     with pytest.raises(ExperimentError, match="has no run of adapter 'other' that is done; it has: plain, rich"):
         choose(several, adapters=["plain", "other"])

@@ -12,6 +12,7 @@ from typing import Literal
 
 from tuneoff.record.run_context import remember
 from tuneoff.run.supervisor.execution import Execution
+from tuneoff.run.trial.faults import out_of_memory_kills
 
 Controller = Literal["memory", "cpu"]
 
@@ -70,6 +71,16 @@ def own_quota(root: Path | None = None) -> float | None:
             return quota / int((group / "cpu.cfs_period_us").read_text()) if quota > 0 else None
         quota_text, period_text = (_own_group(root, "") / "cpu.max").read_text().split()
         return int(quota_text) / int(period_text)  # "max" is not a limit
+    return None
+
+
+def own_memory(root: Path | None = None) -> int | None:
+    """Return how many bytes of memory this process's own group may use, as in a container with a limit; None: no limit."""
+    root = root or ROOT
+    with contextlib.suppress(OSError, ValueError):
+        if (root / "memory" / "cgroup.procs").exists():
+            return int((_own_group(root / "memory", "memory") / LIMIT_FILES[V1, "memory"]).read_text())
+        return int((_own_group(root, "") / LIMIT_FILES[V2, "memory"]).read_text())  # "max" is not a limit
     return None
 
 
@@ -154,13 +165,15 @@ class GroupProblem:
     controller: Controller | None = None  # whose limit the group did not take; None: there can be no group
 
 
-def enter(execution: Execution, groups: Mapping[Controller, Groups], root: Path | None = None) -> Callable[[], None]:
-    """Put this process, and all that it starts from now on, into groups that limit a whole run; return what leaves them again.
+def enter(execution: Execution, groups: Mapping[Controller, Groups], root: Path | None = None) -> Callable[[], int]:
+    """Put this process, and all that it starts from now on, into groups that limit a whole run; return what leaves them again,
+    and tells how many processes in them, but those of slots, the kernel has ended for their memory.
 
     The groups of slots that are made from now on are below them. With cgroup v2 a group that hands controllers down has no
     process of its own: this one is in a group below it.
     """
     root = root or ROOT
+    entered: list[Path] = []
     earlier: list[Path] = []
     for folder in map(Path, dict.fromkeys(name for of_controller in groups.values() for name in of_controller.folders)):
         names = [name for name, of_controller in groups.items() if str(folder) in of_controller.folders]
@@ -172,11 +185,13 @@ def enter(execution: Execution, groups: Mapping[Controller, Groups], root: Path 
             folder.mkdir()
         else:
             earlier.append(_own_group(root / names[0], names[0]))
+        entered.append(folder)
         _join(folder)
 
-    def leave() -> None:
+    def leave() -> int:
         for folder in earlier:
             _join(folder)
+        return sum(map(out_of_memory_kills, entered))
 
     return leave
 

@@ -47,37 +47,47 @@ class CopyRequest:
 def supervise_copies(requests: Sequence[RunRequest], power: PowerSettings) -> list[Supervised | None]:
     """Run one execution of each at the same time and return how they ended; None where its supervisor died: it has no end.
 
-    They begin once all supervisors are ready. `requests`: with one interrupt, and one listener, which sees the first run.
+    They begin once all supervisors are ready; where the interrupt comes before, none does, and nothing is returned. `requests`:
+    with one interrupt, and one listener, which sees the first run.
 
     Raises:
-        TuneoffError: as `supervise` does, once all have ended.
+        TuneoffError, OSError: as `supervise` does, once all have ended, which the others then do as if interrupted.
     """
     listener, interrupt = requests[0].listener, requests[0].interrupt
+    ready: set[Connection] = set()
     answers: dict[Connection, Any] = {}
+    has_begun = is_asked = False
     with contextlib.ExitStack() as started:
         copies = [started.enter_context(_supervisor(request, power)) for request in requests]
-        first_answers = {connection: _received(connection) for connection, _ in copies}
-        for connection, answer in first_answers.items():
-            if answer is READY:
-                connection.send(READY)
-            else:
-                answers[connection] = answer
-        is_asked = False
         while len(answers) < len(copies):
-            if interrupt.is_set() and not is_asked:
+            is_over = interrupt.is_set() or any(map(_is_problem, answers.values()))
+            if is_over and not has_begun:
+                break
+            if is_over and not is_asked:
                 is_asked = True
                 for _, process in copies:
                     process.terminate()  # it un-deploys and ends
-            for connection, _ in copies:
-                if connection not in answers and wait([connection], POLL_SECONDS / len(copies)):
-                    message = _received(connection)
-                    if isinstance(message, LiveRun):
-                        listener.run_progress(message)
-                    else:
-                        answers[connection] = message
-    if (problem := next((answer for answer in answers.values() if isinstance(answer, TuneoffError)), None)) is not None:
-        raise problem
-    return [answers[connection] for connection, _ in copies]
+            if not has_begun and len(ready | answers.keys()) == len(copies):
+                has_begun = True
+                for connection in ready:
+                    _send(connection, READY)
+            heard = wait([connection for connection, _ in copies if connection not in answers], POLL_SECONDS)
+            for connection in (connection for connection, _ in copies if connection in heard):
+                message = _received(connection)
+                if message is READY:
+                    ready.add(connection)
+                elif isinstance(message, LiveRun):
+                    listener.run_progress(message)
+                else:
+                    answers[connection] = message
+    for problem, cause in filter(_is_problem, answers.values()):
+        raise problem from cause
+    return [answers[connection] for connection, _ in copies] if len(answers) == len(copies) else []
+
+
+def _is_problem(answer: Any) -> bool:
+    """Tell whether a supervisor answered with an error and its cause, which is none of what is sent with it."""
+    return isinstance(answer, tuple)
 
 
 def _received(connection: Connection) -> Any:
@@ -88,21 +98,28 @@ def _received(connection: Connection) -> Any:
         return None
 
 
+def _send(connection: Connection, message: Any) -> None:
+    """Send it, unless the other end has died, of which whoever receives from it hears."""
+    with contextlib.suppress(OSError):
+        connection.send(message)
+
+
 @contextlib.contextmanager
 def _supervisor(request: RunRequest, power: PowerSettings) -> Iterator[tuple[Connection, subprocess.Popen[bytes]]]:
     """Start the process that supervises a run, and give it that; it has ended when the block ends."""
     connection, other = Pipe()
-    with other:
-        process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(other.fileno())],
-            stdin=subprocess.DEVNULL,
-            pass_fds=[other.fileno()],
-            start_new_session=True,  # a terminal's Ctrl-C comes through the command, once
-            env={**os.environ, **import_path(), **as_parent()},
-        )
-    try:
-        with connection:
-            connection.send(
+    with connection:
+        with other:
+            process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(other.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[other.fileno()],
+                start_new_session=True,  # a terminal's Ctrl-C comes through the command, once
+                env={**os.environ, **import_path(), **as_parent()},
+            )
+        try:
+            _send(
+                connection,
                 CopyRequest(
                     spec=request.spec,
                     results=request.results,
@@ -111,12 +128,12 @@ def _supervisor(request: RunRequest, power: PowerSettings) -> Iterator[tuple[Con
                     power=power,
                     baseline=request.power.baseline,
                     processors=request.processors,
-                )
+                ),
             )
             yield connection, process
-    finally:
-        process.kill()  # where it has not ended, or the block failed
-        process.wait()
+        finally:
+            process.kill()  # where it has not ended, or the block failed
+            process.wait()
 
 
 class _Progress(Listener):
@@ -124,8 +141,7 @@ class _Progress(Listener):
         self._connection = connection
 
     def run_progress(self, live: LiveRun) -> None:
-        with contextlib.suppress(OSError):  # the command has died, and this process is about to
-            self._connection.send(live)
+        _send(self._connection, live)
 
 
 def main() -> None:
@@ -136,27 +152,28 @@ def main() -> None:
     request: CopyRequest = connection.recv()
     become_subreaper()
     throttled_before = throttle_count()
-    answer: Supervised | TuneoffError
-    try:
-        with asked_to_end() as interrupt, contextlib.closing(HostPower(request.power)) as meters:
-            connection.send(READY)
-            connection.recv()
-            answer = supervise(
-                RunRequest(
-                    spec=request.spec,
-                    results=request.results,
-                    listener=Listener() if request.spec.copy else _Progress(connection),
-                    interrupt=interrupt,
-                    flags=request.flags,
-                    flags_after=lambda: throttled(throttled_before),
-                    accounting=request.accounting,
-                    power=replace(meters.plan, baseline=request.baseline),
-                    processors=request.processors,
+    answer: Supervised | tuple[Exception, BaseException | None]
+    with asked_to_end() as interrupt:  # until it has answered
+        try:
+            with contextlib.closing(HostPower(request.power)) as meters:
+                connection.send(READY)
+                connection.recv()
+                answer = supervise(
+                    RunRequest(
+                        spec=request.spec,
+                        results=request.results,
+                        listener=Listener() if request.spec.copy else _Progress(connection),
+                        interrupt=interrupt,
+                        flags=request.flags,
+                        flags_after=lambda: throttled(throttled_before),
+                        accounting=request.accounting,
+                        power=replace(meters.plan, baseline=request.baseline),
+                        processors=request.processors,
+                    )
                 )
-            )
-    except TuneoffError as error:
-        answer = error
-    connection.send(answer)
+        except (TuneoffError, OSError) as error:
+            answer = error, error.__cause__
+        _send(connection, answer)
 
 
 if __name__ == "__main__":

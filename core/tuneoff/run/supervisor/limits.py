@@ -20,7 +20,7 @@ from tuneoff.base.targets import load_target
 from tuneoff.errors import PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.record.environment import memory
-from tuneoff.run.supervisor.cgroups import V1, V2, Controller, Groups, enter, make_groups, own_quota
+from tuneoff.run.supervisor.cgroups import V1, V2, Controller, Groups, enter, make_groups, own_memory, own_quota
 from tuneoff.run.supervisor.execution import MEGABYTE, Execution
 
 # A name in the kernel's own ("abstract") namespace of sockets: one holder, no file, and free as soon as the holder has died.
@@ -28,7 +28,7 @@ _NAME = "\0tuneoff-processor-{}"
 NO_LIMIT = "none (no limit asked for)"
 NOT_ENFORCED = "none (declared, not enforced)"
 AFFINITY = "affinity"
-TOO_FEW, NOT_SHARED = "too_few_processors", "share_not_limited"  # flags
+TOO_FEW, NOT_SHARED, OVER_SHARE = "too_few_processors", "share_not_limited", "share_exceeded"  # flags
 SHARES: Mapping[str, Controller] = {"cpus": "cpu", "memory_mb": "memory"}  # of a copy
 
 
@@ -39,7 +39,7 @@ class WorkerLimits:
     slots: tuple[SlotLimits, ...] = ()
     in_force: Mapping[str, Any] = field(default_factory=dict)  # for the record
     flags: tuple[tuple[str, str], ...] = ()
-    leave: Callable[[], None] | None = None  # this process leaves the run's own groups, so that they can be removed
+    leave: Callable[[], int] | None = None  # see `enter`: this process leaves the run's own groups, so that they can be removed
 
 
 def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, root: Path | None = None) -> tuple[int, ...]:
@@ -49,9 +49,14 @@ def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, r
         UnsupportedError: a limit that one of the runs asks for cannot be put in force here.
     """
     by_core = {(spec.experiment.workers, spec.experiment.copies): spec for spec in specs if _left_to_core(spec)[1]}
-    for (workers, _), spec in by_core.items():
+    for (workers, copies), spec in by_core.items():
         if workers.cpu_limit != "quota":
             continue
+        if workers.cpus > (share := _processors(root) / copies):
+            raise UnsupportedError(
+                f"`workers.cpu_limit: quota` gives a worker {workers.cpus:g} vCPU, but the share of each of {copies} jobs at the "
+                f"same time is {share:g}; use fewer `copies` or `workers.cpus`, or cpu_limit: none"
+            )
         with tempfile.TemporaryDirectory() as folder:  # its groups are made once, and removed
             execution = Execution(spec=spec, execution_id=f"try-{os.urandom(3).hex()}", folder=Path(folder))
             groups = make_groups(execution, _wanted(spec), root)
@@ -121,20 +126,28 @@ def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Pa
     return WorkerLimits(slots=slots, in_force=in_force, flags=flags, leave=leave)
 
 
-def _enter_share(execution: Execution, root: Path | None) -> tuple[dict[str, dict[str, Any]], Callable[[], None]]:
-    """Enter groups with one of equal shares of the processors that the command may use, and of the machine's memory.
+def _processors(root: Path | None) -> float:
+    """Return how many processors' time the command may use."""
+    usable = float(len(usable_processors()))
+    return min(usable, own_quota(root) or usable)
+
+
+def _enter_share(execution: Execution, root: Path | None) -> tuple[dict[str, dict[str, Any]], Callable[[], int]]:
+    """Enter groups with one of equal shares of the processors and of the memory that the command may use.
 
     Returns what each limits, in processors and in MB, and by what; and what leaves the groups.
     """
-    copies, usable = execution.spec.experiment.copies, float(len(usable_processors()))
-    limits: dict[Controller, float] = {"cpu": min(usable, own_quota(root) or usable) / copies}
-    _, total = memory()
-    if total is not None:
-        limits["memory"] = total // copies
+    copies = execution.spec.experiment.copies
+    limits: dict[Controller, float] = {"cpu": _processors(root) / copies}
+    if sizes := [size for size in (memory()[1], own_memory(root)) if size is not None]:
+        limits["memory"] = min(sizes) // copies
     groups = make_groups(execution, limits, root, of_run=True)
-    sizes = {"cpus": limits["cpu"], "memory_mb": limits.get("memory", 0) / MEGABYTE}
-    texts = {name: groups[controller].text for name, controller in SHARES.items() if controller in limits}
-    share = {name: {"limit": sizes[name], "text": text} for name, text in texts.items()}
+    units = {"cpu": 1, "memory": MEGABYTE}
+    share = {
+        name: {"limit": limits[controller] / units[controller], "text": groups[controller].text}
+        for name, controller in SHARES.items()
+        if controller in limits
+    }
     return share, enter(execution, groups, root)
 
 

@@ -41,7 +41,7 @@ from tuneoff.run.supervisor.execution import (
     write_inputs,
 )
 from tuneoff.run.supervisor.leftovers import RunMemory, clean_execution
-from tuneoff.run.supervisor.limits import limit_workers
+from tuneoff.run.supervisor.limits import OVER_SHARE, limit_workers
 from tuneoff.run.supervisor.logs import Logs
 from tuneoff.run.supervisor.watch import TrialWatch
 
@@ -131,14 +131,15 @@ def supervise(request: RunRequest) -> Supervised:
         finally:  # first everything is ended and removed, then it is written down: the disk may be full
             leftovers = supervision.end_everything()
             temporary.remove()
-            if workers.leave is not None:
-                workers.leave()
+            killed = workers.leave() if workers.leave is not None else 0
             leftovers += clean_execution(execution.folder)
             with contextlib.suppress(ChildProcessError):  # all `Popen` objects were waited for: collect what else has ended
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
         sampler.stop(INTERRUPTED_COLLECT_SECONDS if request.interrupt.is_set() else COLLECT_SECONDS)
     supervision.write_ends(leftovers)
+    if killed:
+        events.flag(OVER_SHARE, f"this copy had used up its share of the memory, and the kernel ended {killed} of its processes")
     for name, text in request.flags_after():
         events.flag(name, text)
     events.sync()

@@ -190,7 +190,7 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
     for label in dict.fromkeys(run.label for run in candidates):
         # The runs of one adapter, cheapest first, each group once before one comes twice.
         costs = []
-        for run in (run for run in candidates if run.label == label):
+        for run in (run for run in candidates if run.label == label and not run.spec.copy):
             jct = bundle.records[run.run_id].metrics.get("time.jct")
             cost = float(jct.value) if jct is not None and jct.value is not None else float("inf")
             costs.append((cost, run.run_id, group_of(run)))
