@@ -33,7 +33,7 @@ OF_FOLDERS = (
     *(("check --controls", name) for name in ("digits", "judged", "listed", "tasks", "damaged-record", "no-power")),
     ("report --text --must-retry --workers 2", "digits"),
     ("report --text --sampler tpe", "judged"),
-    ("report --text --baseline serial", "digits"),
+    ("report --text --baseline baseline", "digits"),
     ("report --text --baseline optun", "digits"),
     ("report --text --workers 2 --trials 4", "workers"),
     ("report --text --trials 3", "tasks"),

@@ -71,7 +71,15 @@ def check_baseline(arguments: argparse.Namespace, labels: Iterable[str]) -> None
     Raises:
         UnknownNameError: it is none.
     """
-    if arguments.baseline is not None and arguments.baseline not in (known := set(labels)):
+    if arguments.baseline is None:
+        return
+    from tuneoff.judge.choice.choose import BASELINE
+    from tuneoff.judge.results import POOL
+
+    known = set(labels)
+    if arguments.baseline == BASELINE and POOL in known:  # as tables call it
+        arguments.baseline = POOL
+    if arguments.baseline not in known:
         raise UnknownNameError(f"--baseline: {unknown_name('adapter', arguments.baseline, known)}")
 
 

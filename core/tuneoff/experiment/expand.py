@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -123,18 +123,14 @@ def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
             for index in rows[(block + variant) % len(rows)]:
                 entry = adapters[index]
                 spec = _run_spec(experiments[variant], entry, part, seed)
-                cells += [Cell(spec=copy, entry=entry, variant=variant, block=block) for copy in copies(spec)]
+                experiment, workers = spec.experiment, spec.experiment.workers
+                each = len(workers.devices) // experiment.copies
+                for number in range(experiment.copies):  # each has its share of the devices
+                    devices = workers.devices[number * each : (number + 1) * each]
+                    share = replace(workers, devices=devices, count=workers.count // experiment.copies) if devices else workers
+                    copy = replace(spec, copy=number, experiment=replace(experiment, workers=share))
+                    cells.append(Cell(spec=copy, entry=entry, variant=variant, block=block))
     return cells
-
-
-def copies(spec: RunSpec) -> Iterator[RunSpec]:
-    """Yield the runs that are to run at the same time, each with its share of the devices."""
-    experiment, workers = spec.experiment, spec.experiment.workers
-    each = len(workers.devices) // experiment.copies
-    for number in range(experiment.copies):
-        devices = workers.devices[number * each : (number + 1) * each]
-        share = replace(workers, devices=devices, count=workers.count // experiment.copies) if devices else workers
-        yield replace(spec, copy=number, experiment=replace(experiment, workers=share))
 
 
 def williams_rows(size: int) -> list[list[int]]:
