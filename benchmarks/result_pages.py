@@ -31,7 +31,7 @@ from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.choice.curve import ASK, FIGURES, JOB, LEVELS, RATE, UTILIZATION
 from tuneoff.judge.choice.levels import AS_GOOD, ENOUGH
 from tuneoff.judge.choice.releases import question_of
-from tuneoff.judge.choice.sharing import SLOWDOWN
+from tuneoff.judge.choice.sharing import FAIRNESS, SLOWDOWN
 from tuneoff.judge.comparison.environments import recorded_facts
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import ABSENT, disturbance, read_results
@@ -163,7 +163,7 @@ ASKED: Mapping[str, Asked] = {
     "R-Copies": Asked(
         level=_number("copies", "job"),
         clauses=(Clause(text=TIME, metric=JOB, against="1 job"),),
-        lines=(FIGURES[SLOWDOWN][0], "Fairness among"),
+        lines=(FIGURES[SLOWDOWN][0], FIGURES[FAIRNESS][0]),
     ),
     "R-Device": Asked(
         level=lambda row, group: f"{group.spec.experiment.workers.per_device} per device",

@@ -87,12 +87,17 @@ def test_a_job_that_failed_beside_others_counts_as_slower_than_any() -> None:
 def test_jobs_that_did_not_begin_together_tell_nothing() -> None:
     choice = chosen(late_ms=900)
     assert set(points(choice, SLOWDOWN)) == set(points(choice, FAIRNESS)) == {1}
-    rows = with_sharing(choice.settings[0].rows, choice.settings[0].scopes)
+    rows = with_sharing(choice.settings[0].rows)
     groups = [column.group for row in rows if row.label == "optuna" for column in row.columns.values()]
     assert {reason for group in groups for reason in group.estimate(SLOWDOWN).reasons} == {NOT_TOGETHER}
+    assert f"Of jobs at the same time 20 seeds left out: {NOT_TOGETHER}." in choice.lines
+    assert "left out" not in " ".join(chosen().lines)
     assert set(points(chosen(late_ms=100), SLOWDOWN)) == {1, 2, 4}  # a tenth of the shortest is together
 
 
 def test_without_a_job_alone_there_is_nothing_to_be_slower_than() -> None:
     choice = chosen({2: EQUAL[2], 4: EQUAL[4]})
     assert points(choice, SLOWDOWN) == {}
+    assert set(points(choice, FAIRNESS)) == {2, 4}  # which needs no such job
+    (line,) = [line for line in chosen({4: EQUAL[4]}).lines if line.startswith("Fairness")]
+    assert line.count(" with 4") == 2

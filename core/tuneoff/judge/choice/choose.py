@@ -81,7 +81,7 @@ def _setting(
             next(of_choice),
             *scaling_lines(scaling_curves, rows),
             *level_lines(scaling_curves, rows),
-            *sharing_lines(scaling_curves, rows, plan.margin_percent),
+            *sharing_lines(rows, plan.margin_percent),
             *release_lines(over_releases),
             *score_lines(rows, reference, plan.weights),
             *of_choice,

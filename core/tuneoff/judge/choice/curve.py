@@ -113,11 +113,12 @@ def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[Scalin
         for part in _apart(over, specs)
         if _varies(curve := _curve(over, metric, rows, part), 1.0)
     ]
+    sharing = list(with_sharing(rows))
     by_copies = [
         curve
-        for metric in (FAIRNESS, SLOWDOWN)
+        for metric in (SLOWDOWN, FAIRNESS)
         for part in _apart("copies", specs)
-        if _varies(curve := _curve("copies", metric, list(with_sharing(rows, part)), part), 1.0)
+        if _varies(curve := _curve("copies", metric, sharing, part), 1.0)
     ]
     return (*by_workers, *by_trials, *by_level, *by_copies, *length_curves)
 

@@ -8,20 +8,22 @@ Source: R. Jain, D. Chiu, W. Hawe, A quantitative measure of fairness and discri
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tuneoff.base.format import listed, times_text
+from tuneoff.base.format import counted, listed, times_text
 from tuneoff.experiment.metric_catalogue import QUESTIONS
-from tuneoff.judge.choice.choice import Row, ScalingCurve
+from tuneoff.judge.choice.choice import Row
 from tuneoff.judge.groups import Group
-from tuneoff.judge.results import Run, Scope, value
+from tuneoff.judge.results import Run, value
 from tuneoff.judge.stats.location import Interval
-from tuneoff.record.metric_value import MetricValue, metric_value, missing
+from tuneoff.record.metric_value import metric_value, missing
 
 SLOWDOWN, FAIRNESS, JOB = "copies.slowdown", "copies.fairness", QUESTIONS["time"]
 LATEST = 0.1  # of the shortest job: a copy that begins later than that after the first had no company for long
 NOT_TOGETHER = f"its copies did not begin at the same time: the last came over {LATEST:.0%} of the shortest job after the first"
+NOT_ALONE = "no job of its seed that had the machine alone is done"
 
 
 def jain(rates: Sequence[float]) -> float:
@@ -29,16 +31,18 @@ def jain(rates: Sequence[float]) -> float:
     return 100 * sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
 
 
-def with_sharing(rows: Iterable[Row], specs: Iterable[Scope]) -> Iterator[Row]:
-    """Yield the rows that have a column of one job alone, with the slowdown and the fairness of each seed in all columns."""
-    scopes = [scope.text for scope in specs]
+def with_sharing(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows that have jobs at the same time, with the slowdown and the fairness of each seed in all columns."""
     for row in rows:
-        columns = {text: row.columns[text] for text in scopes if text in row.columns}
-        alone = next((column.group for column in columns.values() if column.group.spec.experiment.copies == 1), None)
-        if alone is None or len(columns) < 2:
+        groups = [column.group for column in row.columns.values()]
+        if all(group.spec.experiment.copies == 1 for group in groups):
             continue
-        seconds = alone.estimate(JOB).by_seed
-        for text, column in columns.items():
+        alone = {
+            group.spec.scope_key("copies"): group.estimate(JOB).by_seed for group in groups if group.spec.experiment.copies == 1
+        }
+        columns = {}
+        for text, column in row.columns.items():
+            seconds = alone.get(column.group.spec.scope_key("copies"), {})
             runs = tuple(_shared(run, column.group, seconds.get(run.seed)) for run in column.group.runs)
             columns[text] = replace(column, group=replace(column.group, runs=runs))
         yield replace(row, columns=columns)
@@ -53,15 +57,16 @@ def _shared(run: Run, group: Group, alone: float | None) -> Run:
     if run.record is None:
         return run
     times = [time for copy in copies if (time := value(copy, JOB).value)]
-    figures: dict[str, MetricValue]
-    if len(times) < len(copies) or not alone:
-        why = "one of its copies has no job time" if alone else "no job of its seed that had the machine alone is done"
-        figures = {SLOWDOWN: missing("x", why), FAIRNESS: missing("%", why)}
+    if len(times) < len(copies):
+        why = "one of its copies has no job time"
+        slowdown, fairness = missing("x", why), missing("%", why)
     elif not _together(copies, min(times)):
-        figures = {SLOWDOWN: missing("x", NOT_TOGETHER), FAIRNESS: missing("%", NOT_TOGETHER)}
+        slowdown, fairness = missing("x", NOT_TOGETHER), missing("%", NOT_TOGETHER)
     else:
         mean = sum(times) / len(times)
-        figures = {SLOWDOWN: metric_value(mean / alone, "x"), FAIRNESS: metric_value(jain([1 / time for time in times]), "%")}
+        slowdown = metric_value(mean / alone, "x") if alone else missing("x", NOT_ALONE)
+        fairness = metric_value(jain([1 / time for time in times]), "%")
+    figures = {SLOWDOWN: slowdown, FAIRNESS: fairness}
     return replace(run, record=replace(run.record, metrics={**run.record.metrics, **figures}))
 
 
@@ -73,26 +78,36 @@ def _together(copies: Sequence[Run], shortest: float) -> bool:
     return is_one and max(starts) - min(starts) <= LATEST * shortest * 1e6
 
 
-def sharing_lines(curves: Iterable[ScalingCurve], rows: Iterable[Row], margin_percent: float) -> Iterator[str]:
-    """Yield how much slower jobs are that share the machine, and how fair that is.
+def sharing_lines(rows: Iterable[Row], margin_percent: float) -> Iterator[str]:
+    """Yield how much slower jobs are that share the machine, how fair that is, and why seeds have no such figure.
 
     They share unfairly where their rates surely vary by more than the margin, for the index is 1 / (1 + variation²).
     """
-    names = {row.label: row.marked for row in rows}
     fair = 100 / (1 + (margin_percent / 100) ** 2)
-    for curve in curves:
-        shared = {label: [point for point in points if point.x > 1] for label, points in curve.lines.items()}
-        if curve.metric == SLOWDOWN:
-            texts = [
-                f"{names[label]} {listed(f'{_times(point.value)} with {point.x:.0f}' for point in points)}"
-                for label, points in shared.items()
-                if points
-            ]
-            yield f"Slowdown of a job by others at the same time, over one alone: {'; '.join(texts)}."
-        elif curve.metric == FAIRNESS:
-            least = {label: min(points, key=lambda point: point.value.estimate) for label, points in shared.items() if points}
-            texts = [f"{names[label]} {_percent(point.value, fair)} with {point.x:.0f}" for label, point in least.items()]
-            yield f"Fairness among them, Jain's index, the least: {'; '.join(texts)}."
+    slower, fairness, lacking = [], [], Counter[str]()
+    for row in with_sharing(rows):
+        shared = [column.group for column in row.columns.values() if column.group.spec.experiment.copies > 1]
+        shared.sort(key=lambda group: group.spec.experiment.copies)
+        lacking += sum((Counter(group.estimate(FAIRNESS).lacking) for group in shared), Counter())
+        if times := list(_medians(shared, SLOWDOWN)):
+            slower.append(f"{row.marked} {listed(f'{_times(median)} with {copies}' for copies, median in times)}")
+        if shares := list(_medians(shared, FAIRNESS)):
+            copies, least = min(shares, key=lambda share: share[1].estimate)
+            fairness.append(f"{row.marked} {_percent(least, fair)} with {copies}")
+    if slower:
+        yield f"Slowdown of a job by others at the same time, over one alone: {'; '.join(slower)}."
+    if fairness:
+        yield f"Fairness among jobs at the same time, Jain's index, the least: {'; '.join(fairness)}."
+    for reason, count in lacking.items():
+        yield f"Of jobs at the same time {counted(count, 'seed')} left out: {reason}."
+
+
+def _medians(groups: Iterable[Group], metric: str) -> Iterator[tuple[int, Interval]]:
+    """Yield the number of copies and the median of those groups that have one."""
+    for group in groups:
+        median = group.median(metric)
+        if median is not None and math.isfinite(median.estimate):
+            yield group.spec.experiment.copies, median
 
 
 def _times(slowdown: Interval) -> str:
