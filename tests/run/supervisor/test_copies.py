@@ -28,6 +28,14 @@ from tuneoff.run.supervisor.run import RunRequest
 from tuneoff.trust.verify.results import verify
 
 FULL = OSError(errno.ENOSPC, "No space left on device", "file")
+FULL_DISK = """
+import sys
+if "tuneoff.run.supervisor.copies" in sys.orig_argv:
+    from tuneoff.run.supervisor import run
+    def supervise(request):
+        raise OSError(28, "No space left on device", "file")
+    run.supervise = supervise
+"""
 Behaviour = Callable[[Connection], None]
 
 
@@ -136,3 +144,15 @@ def test_copies_without_a_supervisor_have_failed_and_those_that_never_began_are_
     assert [(end.status, end.reason) for end in run_ends] == [expected] * 2
     assert [record.charged for record in read_runs(tmp_path / "results")] == ["infrastructure" for _ in ends]
     assert verify(tmp_path / "results").problems == []
+
+
+def test_a_full_disk_of_copies_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(FULL_DISK)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    content = {"workload": "null", "adapters": ["serial"], "budget": {"trials": 2}, "warm_up": False, "copies": 2}
+    plan = make_plan(load_matrix(write_file(tmp_path / "file.yaml", content)))
+    with pytest.raises(ResultsError, match=r"cannot be written: No space left on device \(file\); free space and add --resume"):
+        execute.execute(PlanRequest(plan=plan, results=tmp_path / "results"))
+    assert "Traceback" not in capfd.readouterr().err
