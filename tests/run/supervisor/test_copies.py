@@ -36,6 +36,7 @@ if "tuneoff.run.supervisor.copies" in sys.orig_argv:
         raise OSError(28, "No space left on device", "file")
     run.supervise = supervise
 """
+WAIT_SECONDS = 10
 Behaviour = Callable[[Connection], None]
 
 
@@ -78,8 +79,8 @@ def is_killed(other: Connection) -> None:
 
 
 def never_ready(other: Connection) -> None:
-    with other, contextlib.suppress(EOFError, OSError):
-        other.recv()
+    with other:
+        other.poll(WAIT_SECONDS)  # until the command closes its end
 
 
 def supervised(
