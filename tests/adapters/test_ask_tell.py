@@ -126,18 +126,20 @@ def test_the_space_is_told_as_it_is_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("may_retry", "is_used_up"), [(True, False), (True, True), (False, False)])
-@pytest.mark.parametrize("end", ["", "completed", "failed"])
+@pytest.mark.parametrize(("epochs", "end"), [(1, ""), (1, "completed"), (1, "failed"), (3, "")])
 def test_a_trial_whose_worker_died_is_told_unless_it_is_tried_again(
-    tmp_path: Path, may_retry: bool, is_used_up: bool, end: str
+    tmp_path: Path, may_retry: bool, is_used_up: bool, epochs: int, end: str
 ) -> None:
-    """`end`: what its process logged before it died, without an answer."""
+    """`end`: what its process logged before it died, without an answer; all three epochs are as good as that."""
     ends: list[TrialOutcome] = []
-    context = make_context(toy_spec("serial"), tmp_path)
+    context = make_context(toy_spec("serial", epochs=3), tmp_path)
     worker = EventWriter(context.run_dir, context.execution_id, "worker")
     metric = context.spec.experiment.objective.metric
-    worker.write("epoch", trial="t00000", epoch=1, metrics={metric: 0.5}, train_ns=1, validate_ns=1)
+    for epoch in range(1, epochs + 1):
+        worker.write("epoch", trial="t00000", epoch=epoch, metrics={metric: 0.5}, train_ns=1, validate_ns=1)
     if end:
-        worker.write("trial_ended", trial="t00000", state=end, epochs=1)
+        worker.write("trial_ended", trial="t00000", state=end, epochs=epochs)
+    end = "completed" if epochs == 3 else end
     adapter: Any = Plain(context)
     adapter._retries = SimpleNamespace(may_retry=lambda *_: may_retry)
     adapter._budget = SimpleNamespace(is_used_up=lambda: is_used_up, meets_goal=lambda value: False)

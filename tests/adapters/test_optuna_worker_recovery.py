@@ -178,18 +178,23 @@ def test_a_trial_whose_submission_was_written_just_before_the_death_is_running(s
     assert scene.state_file.read().submitted == 1
 
 
-@pytest.mark.parametrize(("end", "state"), [("completed", TrialState.COMPLETE), ("failed", TrialState.FAIL)])
+@pytest.mark.parametrize(
+    ("end", "state"), [("completed", TrialState.COMPLETE), ("failed", TrialState.FAIL), ("", TrialState.COMPLETE)]
+)
 def test_a_trial_whose_end_was_written_just_before_the_death_ended_so(scene: Scene, end: str, state: TrialState) -> None:
+    """Of one without an end all epochs were."""
     events = EventWriter(scene.context.run_dir, scene.context.execution_id, "worker")
     events.submitted("t00000", {}, "0", 1)
     metric = scene.context.spec.experiment.objective.metric
-    for epoch, value in enumerate((0.5, 0.25), 1):
+    planned = scene.context.spec.experiment.budget.epochs_per_trial
+    for epoch, value in enumerate((0.25, *[0.5] * (planned - 1)), 1):
         events.write("epoch", trial="t00000", epoch=epoch, metrics={metric: value}, train_ns=1, validate_ns=1)
-    events.write("trial_ended", trial="t00000", state=end, epochs=2)
+    if end:
+        events.write("trial_ended", trial="t00000", state=end, epochs=planned)
     death = Death(worker=0, pid=events.pid, exit_code=-9)
     assert scene.dies(WorkerStage.RUNNING, death, number=scene.ask(), trial=0, submitted=1, value=math.nan) == 0
     assert scene.deaths() == [(None, 1)]
-    assert [(trial.state, trial.value) for trial in scene.study.get_trials()] == [(state, 0.25 if end == "completed" else None)]
+    assert [(trial.state, trial.value) for trial in scene.study.get_trials()] == [(state, None if end == "failed" else 0.25)]
 
 
 def test_a_listed_configuration_that_was_lost_in_an_ask_is_enqueued_again(tmp_path: Path) -> None:

@@ -168,6 +168,7 @@ def test_a_run_with_a_goal_keeps_its_trials_when_its_command_is_killed_and_ends_
     assert resumed.best is not None
     assert resumed.best.trial == MET_BY
     states = Counter(trial.state for trial in resumed.trials)
-    assert 6 <= states["completed"] <= states.total() <= 6 + 2  # another worker may have begun one meanwhile
+    assert 5 <= states["completed"] <= states.total()  # the other worker was at one before or after it
+    assert 6 <= states.total() <= 6 + 2
     assert not states.keys() - {"completed", "cancelled"}
     assert verify(results).is_verified

@@ -186,7 +186,7 @@ class NepsAdapter(WithPool):
         from tuneoff.record.trials import best_epoch
 
         last, end, epochs = TrialSubmitted(t=0, seq=0, trial="", configuration={}), None, list[Epoch]()
-        for event in of_worker(self.context.run_dir / EVENTS, pid):
+        for event in of_worker(self.context.run_dir / EVENTS, pid, self.context.spec.experiment.budget.epochs_per_trial):
             if isinstance(event, TrialSubmitted):
                 last, end, epochs = event, None, []
             elif isinstance(event, TrialEnded):

@@ -80,7 +80,8 @@ class WorkerRecovery:
             return state
         key = trial_name(state.trial), state.attempt
         of_trial = (TrialSubmitted, Epoch, TrialEnded)
-        written = of_worker(self._context.run_dir / EVENTS, death.pid)
+        budget = self._context.spec.experiment.budget
+        written = of_worker(self._context.run_dir / EVENTS, death.pid, budget.epochs_per_trial)
         events = [event for event in written if isinstance(event, of_trial) and (event.trial, event.attempt) == key]
         if state.stage is WorkerStage.SUBMITTING and any(isinstance(event, TrialSubmitted) for event in events):
             state.stage, state.value = WorkerStage.RUNNING, math.nan

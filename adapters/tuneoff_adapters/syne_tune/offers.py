@@ -107,7 +107,7 @@ CAPABILITIES = Capabilities(
             implementation="syne_tune.optimizer.schedulers.searchers.cost_aware.CostAwareGPFIFOSearcher",
             below_version="0.14",  # in which it is a legacy one, under other names; 0.15 has none
             needs=("autograd",),
-            install="autograd",
+            install="tuneoff[syne-tune-cost]",
             repeats=False,
             options={COST_MODEL: Option(type="flag")},
             note=f"expected improvement per cost: per second of a trial, which it models, or, with {COST_MODEL}, per what the "

@@ -235,7 +235,7 @@ class PoolAdapter(WithPool):
     def _bury(self, death: Death, task: Task | None) -> Task | None:
         """Record the death of a trial's process and return the task if it is to be tried again.
 
-        One that had logged its end, and died before its answer, ended as it logged.
+        One that had trained to its end, and died before its answer, ended as it logged.
         """
         if task is None:
             return None
@@ -245,7 +245,7 @@ class PoolAdapter(WithPool):
 
         trial_id, _, attempt = task
         objective, outcome, epochs = self.context.spec.experiment.objective, None, list[Epoch]()
-        for event in of_worker(self.context.run_dir / EVENTS, death.pid):
+        for event in of_worker(self.context.run_dir / EVENTS, death.pid, self.context.spec.experiment.budget.epochs_per_trial):
             if isinstance(event, Epoch | TrialEnded) and (event.trial, event.attempt) == (trial_id, attempt):
                 if isinstance(event, Epoch):
                     epochs.append(event)

@@ -13,7 +13,7 @@ import msgspec
 
 from tuneoff.base.files import PLAIN_NAME, open_regular
 from tuneoff.errors import ResultsError
-from tuneoff.record.events.schema import SCHEMA_VERSION, AnyEvent, Event, Process
+from tuneoff.record.events.schema import SCHEMA_VERSION, AnyEvent, Epoch, Event, Process, TrialEnded, TrialStarted
 
 SUFFIX = ".jsonl"
 CHUNK_BYTES = 1 << 20
@@ -160,14 +160,22 @@ def read_file(path: Path, statistics: Statistics) -> Iterator[tuple[Process, Eve
             yield process, event
 
 
-def of_worker(folder: Path, pid: int) -> Iterator[Event]:
+def of_worker(folder: Path, pid: int, epochs: int) -> Iterator[Event]:
     """Yield what a worker that has died wrote; a torn last line does not count. `folder`: of the run's events.
+
+    Where it died between the last of the `epochs` of a trial and its end, the trial has completed, as its supervisor says too:
+    that end is yielded last.
 
     Raises:
         ResultsError: see EventLog.
     """
+    last: Event | None = None
     for path in folder.glob(f"worker-{pid}-*{SUFFIX}"):
-        yield from (event for _, event in read_file(path, Statistics()))
+        for _, event in read_file(path, Statistics()):
+            yield event
+            last = event if isinstance(event, Epoch | TrialStarted | TrialEnded) else last
+    if isinstance(last, Epoch) and last.epoch >= epochs and not last.non_finite:
+        yield TrialEnded(t=last.t, seq=last.seq, trial=last.trial, attempt=last.attempt, state="completed", epochs=last.epoch)
 
 
 def read_header(line: bytes, name: str) -> Process:
