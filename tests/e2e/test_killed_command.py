@@ -142,8 +142,9 @@ def of_kind(results: Path, kind: type[E]) -> list[E]:
     return [event for events in results.glob("runs/*/*/events") for _, event in EventLog(events) if isinstance(event, kind)]
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("adapter", ["serial", "optuna", "ray-tune", "syne-tune"])
+@pytest.mark.parametrize(
+    ("adapter", "moment"), [("serial", "before"), ("optuna", "after"), ("ray-tune", "after"), ("syne-tune", "before")]
+)
 def test_a_run_with_a_goal_keeps_its_trials_when_its_command_is_killed_and_ends_at_the_goal_when_resumed(
     adapter: str, moment: str, tmp_path: Path
 ) -> None:
