@@ -162,7 +162,7 @@ ASKED: Mapping[str, Asked] = {
     ),
     "R-Copies": Asked(
         level=_number("copies", "job"),
-        clauses=(Clause(text=TIME, metric=JOB, against="1 job"),),
+        clauses=(Clause(text="time of the first job", metric=JOB, against="1 job"),),
         lines=(FIGURES[SLOWDOWN][0], FIGURES[FAIRNESS][0]),
     ),
     "R-Device": Asked(
