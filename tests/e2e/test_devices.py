@@ -107,6 +107,9 @@ def test_no_two_trials_see_a_device_at_once_though_processes_are_killed(
     attempts = [attempt for trial in made.record.trials for attempt in trial.attempts if attempt.slot is not None]
     assert {attempt.visible == str(limits[attempt.slot or 0]) for attempt in attempts} == {True}
     imported = {(attempt.visible, epoch.metrics["device"]) for attempt in attempts for epoch in attempt.epochs}
-    assert imported == {(str(device), float(device)) for device in DEVICES}
+    assert imported
+    assert imported <= {(str(device), float(device)) for device in DEVICES}
+    if adapter != "ray-tune":  # whose other actor may do all that is left once one is killed before its first epoch
+        assert len(imported) == len(DEVICES)
     breaches = check_history(EventLog(made.folder / "events"), made.record.run_spec(), is_done=True)
     assert [breach.line for breach in breaches if breach.rule in DEVICE_RULES] == []
