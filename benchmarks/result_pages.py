@@ -28,10 +28,10 @@ from tuneoff.judge.answers.judging import FEWEST_SEEDS, PairComparison
 from tuneoff.judge.answers.phrases import difference_text, display_unit, floor_text, is_decided, signed
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, Choice, Row, ScopeColumn, declared_seeds
 from tuneoff.judge.choice.choose import choose
-from tuneoff.judge.choice.curve import ASK, FIGURES, JOB, LEVELS, RATE, UTILIZATION
+from tuneoff.judge.choice.curve import ASK, FIGURES, LEVELS, RATE, UTILIZATION
 from tuneoff.judge.choice.levels import AS_GOOD, ENOUGH
 from tuneoff.judge.choice.releases import question_of
-from tuneoff.judge.choice.sharing import FAIRNESS, SLOWDOWN
+from tuneoff.judge.choice.sharing import FAIRNESS, JOB, SLOWDOWN
 from tuneoff.judge.comparison.environments import recorded_facts
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import ABSENT, disturbance, read_results
@@ -473,13 +473,13 @@ def _of_level(of_level: Sequence[Cell], *, each: bool) -> Iterator[str]:
     elif named:
         yield (", " if each else " to ").join(named)
     judged = {cell.name: cell.verdict for cell in of_level if cell.verdict is not None and not any(cell.verdict.failures)}
-    found = {
+    by_outcome = {
         "failed in": [cell.name for cell in of_level if cell.text == FAILED],
         "shown in": [name for name, verdict in judged.items() if is_decided(verdict)],
         "as good in": [name for name, verdict in judged.items() if verdict.outcome in AS_GOOD and not is_decided(verdict)],
         "not decided in": [name for name, verdict in judged.items() if verdict.outcome is Outcome.UNDECIDED],
     }
-    yield from (f"{words} {listed(names)}" for words, names in found.items() if names)
+    yield from (f"{words} {listed(names)}" for words, names in by_outcome.items() if names)
 
 
 if __name__ == "__main__":

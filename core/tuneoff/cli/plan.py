@@ -93,8 +93,9 @@ def _remark(run: PlannedRun, samplers: Mapping[str, str]) -> str:
         return f"= {samplers[run.same_as]}"
     if run.skip_reason is not None:
         return f"skipped: {run.skip_reason}"
-    copies = run.spec.experiment.copies
-    return "warm-up" if run.spec.warm_up else f"copy {run.spec.copy + 1} of {copies}" if copies > 1 else ""
+    from tuneoff.experiment.names import special_part
+
+    return special_part(run.spec)
 
 
 def _summary(plan: Plan) -> str:

@@ -419,11 +419,11 @@ def general_name(name: str) -> str:
 
 def metric(name: str) -> Metric:
     """Return what is known of a metric; of one that no run can have, but a damaged plan may name, that it is a count."""
-    entry = METRICS.get(name) or METRICS.get(general_name(name)) or _DIFFERENCES.get(name)
+    entry = METRICS.get(name) or METRICS.get(general_name(name)) or _DERIVED.get(name)
     return entry or Metric(name=name, title="no metric of this name is known", unit="count")
 
 
-_DIFFERENCES = {  # of runs, which a report derives, and which may be below 0
+_DERIVED = {  # which a report derives of several runs
     item.name: item
     for item in (
         *family("added.", "MB", ("memory", "memory of 1000 further trials"), scale="difference", is_signed=True),

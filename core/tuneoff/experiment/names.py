@@ -16,9 +16,14 @@ _IMPLIED = (".name", ".count")  # `workload=null` and `workers=2` say as much as
 
 def run_name(label: str, spec: RunSpec) -> str:
     """Return what tells a run from the others of its file: adapter, sampler, pruner, variant, seed."""
+    which = special_part(spec)
+    return f"{cell_name(label, spec.experiment)} seed {spec.seed}" + (f" ({which})" if which else "")
+
+
+def special_part(spec: RunSpec) -> str:
+    """Return what tells a run from others of its cell and seed: `warm-up`, `copy 2 of 3`; "" where there are none."""
     copies = spec.experiment.copies
-    which = " (warm-up)" if spec.warm_up else f" (copy {spec.copy + 1} of {copies})" if copies > 1 else ""
-    return f"{cell_name(label, spec.experiment)} seed {spec.seed}{which}"
+    return "warm-up" if spec.warm_up else f"copy {spec.copy + 1} of {copies}" if copies > 1 else ""
 
 
 def cell_name(label: str, experiment: ExperimentSpec) -> str:

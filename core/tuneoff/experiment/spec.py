@@ -272,7 +272,9 @@ class RunSpec:
 
     @functools.cached_property
     def shared_key(self) -> str:
-        """What the copies of a job share, as text: all but their number and their devices."""
+        """What the copies of a job share, as text: all but their number and their devices; of a job alone its run id."""
+        if self.experiment.copies == 1:
+            return self.run_id
         content = run_spec_to_json(self)
         content.pop("copy", None)
         content["experiment"]["workers"].pop("devices", None)

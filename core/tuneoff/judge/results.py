@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -192,6 +192,11 @@ class Run:
     def metric(self, name: str) -> MetricValue | None:
         """Return a metric of its record as it stands there; what counts of it is `value`."""
         return None if self.record is None else self.record.metrics.get(name)
+
+    def with_metrics(self, metrics: Mapping[str, MetricValue]) -> Run:
+        """Return the run with these figures in its record too, which are no metrics of a run."""
+        record = self.record
+        return self if record is None else replace(self, record=replace(record, metrics={**record.metrics, **metrics}))
 
 
 def run_of(run: PlannedRun, selected: Mapping[str, RunRecord], without_record: Without, added_seeds: Collection[int] = ()) -> Run:

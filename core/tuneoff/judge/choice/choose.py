@@ -20,7 +20,7 @@ from tuneoff.judge.choice.levels import level_lines, with_enough
 from tuneoff.judge.choice.releases import release_curves, release_lines
 from tuneoff.judge.choice.scores import score_lines
 from tuneoff.judge.choice.sentences import length_table, sentences
-from tuneoff.judge.choice.sharing import sharing_lines
+from tuneoff.judge.choice.sharing import sharing_lines, with_sharing
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import POOL, Scope
 from tuneoff.judge.stats.location import middle
@@ -67,7 +67,8 @@ def _setting(
     of_choice = sentences(evidence, rows, chosen, certainty, seeds, is_filtered=is_filtered)
     specs = {group.scope: group.spec for group in answers.groups if group.scope in scopes}
     plan = frozen(answers.analysis)
-    scaling_curves = tuple(with_enough(curves(rows, specs, answers.confidence), rows, plan))
+    sharing = list(with_sharing(rows))
+    scaling_curves = tuple(with_enough(curves(rows, sharing, specs, answers.confidence), rows, plan))
     over_releases = tuple(release_curves(rows, plan))
     return Setting(
         sampler=scopes[0].sampler,
@@ -81,7 +82,7 @@ def _setting(
             next(of_choice),
             *scaling_lines(scaling_curves, rows),
             *level_lines(scaling_curves, rows),
-            *sharing_lines(rows, plan.margin_percent),
+            *sharing_lines(sharing, plan.margin_percent),
             *release_lines(over_releases),
             *score_lines(rows, reference, plan.weights),
             *of_choice,

@@ -16,14 +16,13 @@ from operator import attrgetter, methodcaller
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import counted, duration_text, figure, score, two_digits
-from tuneoff.experiment.metric_catalogue import QUESTIONS
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.added import FURTHEST, PER_REPORT, PER_TRIAL
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, VALIDATED, Limit, Over, Point, Row, ScalingCurve, ScopeColumn
-from tuneoff.judge.choice.sharing import FAIRNESS, SLOWDOWN, with_sharing
-from tuneoff.judge.results import Run, Scope
+from tuneoff.judge.choice.sharing import FAIRNESS, JOB, SLOWDOWN
+from tuneoff.judge.results import Scope
 from tuneoff.judge.stats.location import median
-from tuneoff.record.metric_value import MetricValue, metric_value
+from tuneoff.record.metric_value import metric_value
 
 BUSY = 95.0  # % of utilization; less is called a loss
 Utilization = Mapping[int, float]  # in %, by the number of workers; 0: the run failed
@@ -34,7 +33,7 @@ MORE = 10.0  # times the fewest trials: below, numbers of trials are drawn over 
 KILOBYTES = 1000.0  # per MB
 ADDED, UTILIZATION = PER_TRIAL, "slots.utilization"
 ASK, RATE, DRIVER, TREE = "stage.ask", "trials.per_second", "memory.driver_peak_rss", "memory.tree_peak_rss"
-SPEED_UP, EFFICIENCY, JOB = "speed_up", "efficiency", QUESTIONS["time"]  # the first two: over jobs with the fewest workers
+SPEED_UP, EFFICIENCY = "speed_up", "efficiency"  # the first two: over jobs with the fewest workers
 LEVELS: Mapping[Over, tuple[str, str]] = {  # of which less may be enough: its unit, and the figure that decides
     "cpus": ("vCPU", JOB),
     "memory": ("MB", JOB),
@@ -71,12 +70,13 @@ KEYS: Mapping[Over, str] = {  # of a variant
 }
 
 
-def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[ScalingCurve, ...]:
+def curves(rows: Sequence[Row], sharing: Sequence[Row], specs: Specs, confidence: float) -> tuple[ScalingCurve, ...]:
     """Return what is added to a trial over its length, per number of workers, or over the workers, whichever has more values.
 
     Over workers also utilization, or the rate of trials that take no time, the time of an ask, and the speed-up of jobs that
-    differ in nothing else; over trials the time of an ask, their rate, and memory. None where nothing of this varies. `specs`: a
-    run of each scope, in the order of the file. Tasks differ in more than in the length of their trials.
+    differ in nothing else; over trials the time of an ask, their rate, and memory. None where nothing of this varies. `sharing`:
+    rows of `with_sharing`. `specs`: a run of each scope, in the order of the file. Tasks differ in more than in the length of
+    their trials.
     """
     alike = _together(specs, lambda spec: spec.experiment.workers.count)
     by_length = [_curve("trial_seconds", ADDED, rows, part) for part in alike]
@@ -113,7 +113,6 @@ def curves(rows: Sequence[Row], specs: Specs, confidence: float) -> tuple[Scalin
         for part in _apart(over, specs)
         if _varies(curve := _curve(over, metric, rows, part), 1.0)
     ]
-    sharing = list(with_sharing(rows))
     by_copies = [
         curve
         for metric in (SLOWDOWN, FAIRNESS)
@@ -259,14 +258,9 @@ def _with_speed_up(rows: Iterable[Row], specs: Specs) -> Iterator[Row]:
                 seed: {SPEED_UP: metric_value(value, "x"), EFFICIENCY: metric_value(100 * value / times, "%")}
                 for seed, value in by_seed.items()
             }
-            runs = tuple(with_metrics(run, figures.get(run.seed, {})) for run in column.group.runs)
+            runs = tuple(run.with_metrics(figures.get(run.seed, {})) for run in column.group.runs)
             columns[text] = replace(column, group=replace(column.group, runs=runs))
         yield replace(row, columns=columns)
-
-
-def with_metrics(run: Run, metrics: Mapping[str, MetricValue]) -> Run:
-    """Return a run whose record has these figures too, which are no metrics of a run."""
-    return run if run.record is None else replace(run, record=replace(run.record, metrics={**run.record.metrics, **metrics}))
 
 
 def _takes_time(column: ScopeColumn) -> bool:

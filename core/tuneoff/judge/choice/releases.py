@@ -21,7 +21,7 @@ from tuneoff.judge.answers.judging import PairComparison
 from tuneoff.judge.answers.phrases import difference_text, is_decided, seen_text, signed
 from tuneoff.judge.choice.added import PER_JOB, PER_REPORT, PER_TRIAL
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, VALIDATED, Point, ReleaseStep, Row, ScalingCurve
-from tuneoff.judge.choice.curve import ADDED_TO_JOB, ADDED_TO_TRIAL, ASK, FIGURES, PER_FURTHER_TRIALS, TREE, with_metrics
+from tuneoff.judge.choice.curve import ADDED_TO_JOB, ADDED_TO_TRIAL, ASK, FIGURES, PER_FURTHER_TRIALS, TREE
 from tuneoff.judge.groups import Group
 from tuneoff.judge.metrics import scale
 from tuneoff.judge.stats.sign_flip import generator
@@ -110,7 +110,7 @@ def _with_derived(group: Group, longer: Group | None) -> Group:
         peak = run.metric(TREE)
         if peak is not None and peak.value is not None and run.seed in peaks:
             derived[PER_FURTHER_TRIALS] = metric_value(1000 * (peaks[run.seed] - peak.value) / trials, "MB")
-        runs.append(with_metrics(run, {name: figure for name, figure in derived.items() if figure is not None}))
+        runs.append(run.with_metrics({name: figure for name, figure in derived.items() if figure is not None}))
     return replace(group, runs=tuple(runs))
 
 

@@ -54,8 +54,6 @@ def _shared(run: Run, group: Group, alone: float | None) -> Run:
     failed = next((copy for copy in copies if copy.has_failed), None)
     if failed is not None:
         return failed
-    if run.record is None:
-        return run
     times = [time for copy in copies if (time := value(copy, JOB).value)]
     if len(times) < len(copies):
         why = "one of its copies has no job time"
@@ -66,8 +64,7 @@ def _shared(run: Run, group: Group, alone: float | None) -> Run:
         mean = sum(times) / len(times)
         slowdown = metric_value(mean / alone, "x") if alone else missing("x", NOT_ALONE)
         fairness = metric_value(jain([1 / time for time in times]), "%")
-    figures = {SLOWDOWN: slowdown, FAIRNESS: fairness}
-    return replace(run, record=replace(run.record, metrics={**run.record.metrics, **figures}))
+    return run.with_metrics({SLOWDOWN: slowdown, FAIRNESS: fairness})
 
 
 def _together(copies: Sequence[Run], shortest: float) -> bool:
@@ -81,11 +78,12 @@ def _together(copies: Sequence[Run], shortest: float) -> bool:
 def sharing_lines(rows: Iterable[Row], margin_percent: float) -> Iterator[str]:
     """Yield how much slower jobs are that share the machine, how fair that is, and why seeds have no such figure.
 
-    They share unfairly where their rates surely vary by more than the margin, for the index is 1 / (1 + variation²).
+    `rows`: of `with_sharing`. They share unfairly where their rates surely vary by more than the margin, for the index is
+    1 / (1 + variation²).
     """
     fair = 100 / (1 + (margin_percent / 100) ** 2)
     slower, fairness, lacking = [], [], Counter[str]()
-    for row in with_sharing(rows):
+    for row in rows:
         shared = [column.group for column in row.columns.values() if column.group.spec.experiment.copies > 1]
         shared.sort(key=lambda group: group.spec.experiment.copies)
         lacking += sum((Counter(group.estimate(FAIRNESS).lacking) for group in shared), Counter())
