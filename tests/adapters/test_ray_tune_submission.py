@@ -165,8 +165,14 @@ def test_a_trial_that_the_supervisor_killed_is_not_tried_again(tmp_path: Path) -
     assert not may_retry(submissions)
 
 
-def test_a_trial_that_raised_is_no_death(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [(TrialFailedError("ValueError: no"), []), (TimeoutError("no free slot\nat all"), ["TimeoutError: no free slot"])],
+)
+def test_a_trial_that_failed_has_written_its_end_and_what_failed_around_it_has_not(
+    tmp_path: Path, cause: Exception, said: list[str]
+) -> None:
     context, submissions = make(tmp_path)
-    trial = failed(submissions, tmp_path, task_error(ValueError("no")))
+    trial = failed(submissions, tmp_path, task_error(cause))
     observer_of(submissions).on_trial_error(0, [], trial)
-    assert events(context, WorkerDied) == []
+    assert [event.cause for event in events(context, WorkerDied)] == said

@@ -128,11 +128,13 @@ class Observer(Callback):  # type: ignore[misc]
         self._died(self._submissions[trial.trial_id])
 
     def _died(self, submission: Submission) -> None:
-        error = error_of(submission.ray_trial)
-        if error is None or not is_death(error):
-            return  # it raised: the trial has written its own end
-        text = str(error)
-        first = text.strip().splitlines()[0] if text.strip() else "the actor died"
+        """Write the end of an attempt that could not write its own: its process died, or something failed around the trial."""
+        error = _origin(error_of(submission.ray_trial))
+        if isinstance(error, TrialFailedError):
+            return
+        text = str(error or "").strip()
+        first = text.splitlines()[0] if text else "the actor died" if is_death(error) else "Ray names no reason"
         detail = text.partition(_DETAIL)[2].partition(". ")[0].splitlines()
-        cause = f"{type(error).__name__}: {detail[0] if detail else first}"
+        kind = f"{type(error).__name__}: " if error is not None else ""
+        cause = f"{kind}{detail[0] if detail else first}"
         self._events.write("worker_died", trial=submission.trial_id, cause=cause, attempt=submission.attempt)

@@ -81,8 +81,17 @@ def in_session(session: int) -> list[int]:
     Raises:
         ValueError: it is 0, which many processes have that are nobody's to end.
     """
-    _must_be_pid(session)
-    return [pid for pid in all_pids() if (fields := stat_fields(pid)) and fields[0] != "Z" and int(fields[3]) == session]
+    return _of_leader(session, 3)
+
+
+def in_group(group: int) -> list[int]:
+    """Return the living processes of a process group, and raise as `in_session` does."""
+    return _of_leader(group, 2)
+
+
+def _of_leader(pid: int, place: int) -> list[int]:
+    _must_be_pid(pid)
+    return [other for other in all_pids() if (fields := stat_fields(other)) and fields[0] != "Z" and int(fields[place]) == pid]
 
 
 def session_of(pid: int) -> int:

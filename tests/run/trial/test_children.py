@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.base.processes import end_all, is_alive, kill_tree
+from tuneoff.base.processes import children, end_all, is_alive, kill, kill_tree
 from tuneoff.run.trial.children import left_by
 from tuneoff.run.trial.trial_process import CpuClock, peak_rss_bytes
 from waiting import until
@@ -129,6 +129,23 @@ print(peak_rss_bytes(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 102
 
 
 @pytest.mark.slow
+def test_what_is_left_by_a_process_that_leads_a_group_and_no_session_is_no_one_else_of_that_session(tmp_path: Path) -> None:
+    """Ray's workers lead groups, in the session of the coordinator: a child that outlives one must not take that with it."""
+    (tmp_path / "leaving.py").write_text(LEAVING)
+    starting = "import subprocess, sys; subprocess.Popen([sys.executable, 'leaving.py', 'ray'], process_group=0).wait(); input()"
+    command, pipe = [sys.executable, "-c", starting], subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as leader:
+        assert leader.stdout is not None
+        left = {int(word) for word in leader.stdout.readline().split()[:2]}
+        (dead,) = children(leader.pid)
+        kill(dead)
+        until(lambda: not is_alive(dead))
+        assert left <= set(left_by("ray", dead))
+        assert set(end_all(lambda: left_by("ray", dead))) == left
+        assert is_alive(leader.pid)
+        leader.kill()
+
+
 def test_memory_that_was_freed_again_counts() -> None:
     before = peak_rss_bytes()
     ballast = bytearray(b"x" * (before + 100 * MEGABYTE))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
 import sys
 import threading
@@ -18,10 +19,12 @@ from tuneoff.base.processes import (
     become_subreaper,
     children,
     end_all,
+    in_group,
     in_session,
     is_alive,
     is_resource_tracker,
-    with_mark_and_sessions,
+    session_of,
+    with_mark,
 )
 
 _MARK = "TUNEOFF_TRIAL_PROCESS"  # environment variable of what such a process starts
@@ -42,11 +45,15 @@ def hold_children(execution_id: str, *, in_container: bool = False) -> None:
 
 
 def left_by(execution_id: str, pid: int) -> list[int]:
-    """Return the living processes that a dead one, which held its children, has left on this machine."""
-    pids = set(with_mark_and_sessions(_MARK, f"{execution_id}-{pid}", besides=pid))
-    if not is_alive(pid):  # else the number is used again, so its session has ended
-        pids.update(in_session(pid))
-    return sorted(pids)
+    """Return the living processes that a dead one, which held its children, has left on this machine.
+
+    A session is theirs if its leader is, or is gone. Another one is of who started the dead process, which could lead none where
+    it led a group (in Ray), and its group is all there is; or the number is used again.
+    """
+    marked = with_mark(_MARK, f"{execution_id}-{pid}")
+    sessions = {pid, *map(session_of, marked)} - {0, os.getsid(0)}
+    theirs = [in_session(session) for session in sessions if session in marked or not is_alive(session)]
+    return sorted({*marked, *itertools.chain(*theirs), *(in_group(pid) if not is_alive(pid) else ())})
 
 
 def own_children() -> frozenset[int]:
