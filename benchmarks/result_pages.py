@@ -173,7 +173,7 @@ ASKED: Mapping[str, Asked] = {
         ),
     ),
     "R-Hosts": Asked(
-        level=lambda row, group: HERE if group.spec.platform == "local" else "workers on other hosts",
+        level=lambda row, group: HERE if group.spec.platform == "local" else "agents on hosts",
         clauses=(
             Clause(text=TIME, metric=JOB, against=HERE),
             Clause(text="overhead of a trial", metric="overhead.per_trial", against=HERE),
@@ -232,7 +232,10 @@ ASKED: Mapping[str, Asked] = {
     ),
     "Time-to-accuracy": Asked(
         level=lambda row, group: row.name,
-        clauses=(Clause(text="time to the goal", metric="goal.seconds"),),
+        clauses=(
+            Clause(text="job time to the goal, or to the end of the budget", metric=JOB),
+            Clause(text="time from the first trial to the goal", metric="goal.seconds"),
+        ),
         name=lambda row, group: group.scope.sampler,
         lines=("Shown at",),
     ),
@@ -252,7 +255,7 @@ class Cell(NamedTuple):
 
     @property
     def median(self) -> str:
-        """The median in words."""
+        """The median in words, and of how many of its runs it is where not of all."""
         estimate = self.column.group.estimate(self.clause.metric)
         if estimate.middle is None or math.isinf(estimate.middle):
             return FAILED if estimate.failed else MISSING
@@ -261,7 +264,9 @@ class Cell(NamedTuple):
             f"{estimate.middle:g}" if unit == "count" else figure(estimate.middle * factor) if unit else score(estimate.middle)
         )
         text = f"{number} {unit.replace('count', '')}".rstrip()
-        return (ESTIMATED if estimate.is_estimated else "") + text
+        runs = len(self.column.group.done)
+        present = f" in {runs - self.lacking.total()} of {runs}" if self.lacking else ""
+        return (ESTIMATED if estimate.is_estimated else "") + text + present
 
     @property
     def size(self) -> float | None:
@@ -348,6 +353,7 @@ def rendered(choice: Choice, note: str = "") -> str:
             *((head, " ".join(said.get(head, "").split())) for head in ("Varies", "Enough")),
             ("Command", command),
             ("Other programs", runs.text),
+            ("Warnings", " ".join(f"{warning.short.removesuffix('.')}." for warning in choice.warnings if warning.short)),
             ("Noise floor of the job time", "; ".join(f"{scope}: {floor}" for scope, floor in floors.items())),
             (
                 "Not run again",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +43,10 @@ def test_the_plan_says_what_is_started_where() -> None:
     [
         ({}, "needs option `hosts`"),
         ({"hosts": "h1"}, "option `hosts` must be a list"),
+        *(
+            ({"hosts": ["h1", host]}, f"but got {host}; write localhost in its place")
+            for host in ("127.0.0.1", "me@127.0.0.1", "me@localhost", f"me@{socket.gethostname()}")
+        ),
         ({**HOSTS, "submit_host": "a b"}, "option `submit_host`"),
         ({**HOSTS, "lost_seconds": 1}, "option `lost_seconds`"),
         ({**HOSTS, "partition": "short"}, "platform 'ssh' has no option 'partition'"),

@@ -12,7 +12,7 @@ import pytest
 from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, Float, SearchSpace, stepped
-from tuneoff.experiment.spec import Budget, RunSpec, Strategy
+from tuneoff.experiment.spec import Budget, Objective, RunSpec, Strategy
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
@@ -177,6 +177,17 @@ def test_a_trial_that_was_over_a_limit_or_stopped_is_not_tried_again(make: Make)
     assert driver.report(stopped, 1, 0.0) == "STOP"
     driver.die(stopped, -9)
     assert driver.start() is None
+
+
+@pytest.mark.parametrize("value", [0.1, 0.9])
+def test_a_trial_whose_value_ends_the_run_at_its_goal_is_not_stopped(make: Make, value: float) -> None:
+    configuration = {"x": 0.1, "rate": 0.5, "depth": 1, "kind": "b"}
+    stops, objective = {configuration_digest(configuration): 1}, Objective(metric="loss", mode="min", goal=0.5, stop=True)
+    stopping = {"pruner": "scripted", "stops": stops, "objective": objective}
+    target = "tuneoff_adapters.syne_tune.adapter:SyneTuneAdapter"
+    driver = make(1, sampler="fixed", configurations=(configuration,), target=target, **stopping)
+    (trial,) = driver.start_all()
+    assert driver.report(trial, 1, value) == ("CONTINUE" if value < 0.5 else "STOP")
 
 
 def test_nothing_is_proposed_once_the_budget_of_epochs_or_time_is_used(make: Make) -> None:

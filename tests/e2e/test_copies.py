@@ -158,6 +158,7 @@ def test_a_command_that_ends_in_mid_run_leaves_nothing_and_repeats_all_copies(tm
     process.wait(WAIT_SECONDS)
     wait_until(lambda: not following.left())
     assert following.left() == []
+    assert verify(results).problems == []
     again = start(file, results)
     assert again.wait(WAIT_SECONDS) == 0
     statuses = sorted((record.run_spec().copy, record.status) for record in read_runs(results))

@@ -31,6 +31,15 @@ def test_the_score_is_the_weighted_geometric_mean_of_the_speed_over_the_baseline
     assert "a 0.84" in told("b", weights={"t1": 2.0})[0]  # the other way round: 2 ** (-1 / 4) too
 
 
+def test_who_has_not_all_tasks_has_neither_a_score_nor_a_price() -> None:
+    lacking = {"of": lambda label, task: {"skipped": "refused"} if (label, task) == ("b", 1) else {}}
+    for baseline in "ab":
+        score, price = told(baseline, weights={"t1": 5.0}, **lacking)
+        assert "b –" in score
+        assert "b –" in price
+        assert "a –" not in price
+
+
 def test_nothing_is_scored_without_weights() -> None:
     assert told("a") == []
 

@@ -67,7 +67,7 @@ def test_jobs_that_share_equally_are_slower_by_their_number_and_fair() -> None:
         assert slowdown == {1: pytest.approx(1.0), 2: pytest.approx(2.0, rel=0.02), 4: pytest.approx(4.0, rel=0.02)}
         assert all(point.value.estimate > 99.9 for point in points(choice, FAIRNESS, label).values())
     told = " ".join(choice.lines)
-    assert "Slowdown of a job by others at the same time, over one alone: " in told
+    assert "Slowdown of a job in its share of the machine, over one with all of it: " in told
     assert "unfair" not in told
 
 
@@ -78,6 +78,7 @@ def test_an_unfair_split_is_shown_for_the_framework_that_has_it_alone() -> None:
     assert "90.0 % (" in optuna
     assert ", unfair with 2" in optuna
     assert line.count("unfair") == 1
+    assert "unfair" not in " ".join(chosen({**EQUAL, 2: (1.5, 3.0)}, 5).lines)  # too few seeds for a claim
     assert points(choice, SLOWDOWN)[2].value.estimate == pytest.approx(2.25, rel=0.02)
 
 

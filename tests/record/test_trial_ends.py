@@ -13,7 +13,7 @@ import pytest
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from record.test_derive import one_trial, trial
-from tuneoff.experiment.spec import Budget, Objective, Workers
+from tuneoff.experiment.spec import Budget, Failures, Objective, Workers
 from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.endings import AT_GOAL, KILLED
@@ -152,6 +152,22 @@ def test_a_trial_that_only_an_observer_saw_end_is_complete_with_all_planned_epoc
             schema.TrialEnded, 9, trial="1", state="failed", epochs=0, by="coordinator", cause="x", charged="workload"
         )
         assert trial(log).state == state
+
+
+@pytest.mark.parametrize("is_dead", [True, False])
+def test_a_framework_may_try_again_what_died_after_its_last_epoch(is_dead: bool) -> None:
+    log, _ = one_trial(epochs=4)
+    log.process("supervisor", 0).end("1", 8, "completed", 4, by="supervisor")
+    if is_dead:
+        log.coordinator.add(schema.WorkerDied, 8.1, trial="1", cause="gone", attempt=1)
+    log.submit("1", 9, attempt=2)
+    worker = log.process("worker", 9)
+    worker.start("1", 10, slot=0, attempt=2)
+    for epoch in range(1, 5):
+        worker.epoch("1", epoch, 10 + epoch, reported=10.5 + epoch, attempt=2)
+    worker.end("1", 15, "completed", 4, attempt=2)
+    breaches = {breach.rule for breach in check_history(log.pairs(), make_spec(failures=Failures(retries=1)), is_done=True)}
+    assert ("resurrected" in breaches) is not is_dead
 
 
 @pytest.mark.parametrize("by", ["the framework", ""])

@@ -79,6 +79,7 @@ def test_runs_without_the_figure_are_counted() -> None:
     ]
     (line, *_) = sentences(chosen("Time-to-accuracy", results(entries, range(3))))
     assert line.endswith("(2 of 6 runs have none: goal not met).")
+    assert (line.count(" in 1 of 3"), line.count(" of 3")) == (1, 1)
 
 
 @pytest.mark.parametrize("path", sorted(CATALOGUE.glob("*.yaml")), ids=lambda path: path.stem)

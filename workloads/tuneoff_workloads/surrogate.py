@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -47,7 +48,9 @@ def accuracy_of(loss: float) -> float:
 
 
 class Surrogate(Workload):
-    """Option `noise`: standard deviation of Gaussian noise on each validation loss, drawn from the trial's seed and epoch."""
+    """Options: `noise`, standard deviation of Gaussian noise on each validation loss, drawn from the trial's seed and epoch;
+    `epoch_seconds`, for which each epoch sleeps.
+    """
 
     name: ClassVar[str] = "surrogate"
     metrics: ClassVar[Mapping[str, Mode]] = {"validation_loss": "min", "validation_accuracy": "max"}
@@ -55,16 +58,17 @@ class Surrogate(Workload):
     default_epochs: ClassVar[int] = 9
     training_algorithm: ClassVar[str] = "closed-form learning curve"
     restores_training: ClassVar[bool] = True
-    default_options: ClassVar[Mapping[str, Any] | None] = {"noise": 0.0}
-    foreign_options: ClassVar[frozenset[str]] = frozenset({"noise"})
+    default_options: ClassVar[Mapping[str, Any] | None] = {"noise": 0.0, "epoch_seconds": 0.0}
+    foreign_options: ClassVar[frozenset[str]] = frozenset({"noise", "epoch_seconds"})
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
         if problem := unknown_option(self.name, options, self.default_options or {}):
             raise ExperimentError(problem)
-        self._noise = options.get("noise", 0.0)
-        if not is_finite(self._noise) or self._noise < 0:
-            raise ExperimentError(f"{self.name}: `noise` must be a number of at least 0, but got {self._noise!r}")
+        self._noise, self._seconds = options.get("noise", 0.0), options.get("epoch_seconds", 0.0)
+        for name, value in (("noise", self._noise), ("epoch_seconds", self._seconds)):
+            if not is_finite(value) or value < 0:
+                raise ExperimentError(f"{self.name}: `{name}` must be a number of at least 0, but got {value!r}")
         self._configuration: Configuration = {}
         self._seed = 0
         self._epoch = 0
@@ -91,6 +95,8 @@ class Surrogate(Workload):
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         self._epoch = epoch
+        if self._seconds:
+            time.sleep(self._seconds)
         return {"train_loss": surrogate_loss(self._configuration, epoch)}
 
     def validate(self) -> Mapping[str, float]:

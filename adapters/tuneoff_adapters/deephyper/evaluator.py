@@ -7,6 +7,7 @@ import functools
 import itertools
 import math
 import os
+import select
 import signal
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -73,6 +74,7 @@ class _Worker:
         """End the process, and what it started: that may hold the pipe by whose end the pool learns of a death."""
         if self.process.is_alive():
             kill_tree(self.pid)
+            select.select([self.pidfd], [], [])  # while it ends, its group may be taken for another's
         end_all(lambda: left_by(self._execution_id, self.pid))
         self.executor.shutdown()
         os.close(self.pidfd)

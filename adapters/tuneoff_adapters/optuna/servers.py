@@ -93,7 +93,7 @@ class StorageServer:
         """End the processes, the last one first, and remove the data; idempotent."""
         while self._processes:
             name, process = self._processes.pop()
-            if name == "MLflow":  # which passes a signal on to its server, and takes seconds to end
+            if name == "MLflow" and process.poll() is None:  # which passes a signal on to its server, and takes seconds to end
                 kill_tree(process.pid)
             process.send_signal(signal.SIGINT if name == "PostgreSQL" else signal.SIGTERM)  # for it: now, whoever is connected
             try:

@@ -7,6 +7,7 @@ import math
 from optuna.study import Study
 from optuna.trial import TrialState
 
+from tuneoff.base import clock
 from tuneoff.base.identity import trial_name
 from tuneoff.base.layout import EVENTS
 from tuneoff.experiment.spec import Objective
@@ -16,7 +17,7 @@ from tuneoff.record.events.schema import Epoch, Event, Stage, TrialEnded, TrialS
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan
-from tuneoff_adapters.optuna.worker_state import WorkerStage, WorkerState, WorkerStateFile, died_at, write_death
+from tuneoff_adapters.optuna.worker_state import WorkerStage, WorkerState, WorkerStateFile, death_file, died_at
 
 _ENQUEUED = "fixed_params"  # where Optuna keeps the parameters of an enqueued trial (system attribute)
 
@@ -56,7 +57,7 @@ class WorkerRecovery:
         if had_trial:  # a lost ask is found by `settle`: only then is it known which trial was whose
             if is_running and self._plan.storage.heartbeat_seconds:
                 # Optuna's heartbeat finds it, if anybody asks in time; else `settle` does
-                write_death(self._plan.folder, state.number)
+                death_file(self._plan.folder, state.number).write_text(str(clock.monotonic_ns()))
             elif state.stage is WorkerStage.COMPLETED:
                 self._study.tell(state.number, state.value, skip_if_finished=True)
             else:

@@ -9,7 +9,6 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuneoff.base import clock
 from tuneoff.run.trial.trial_process import Locked
 
 
@@ -42,15 +41,15 @@ class WorkerState:
     cpu_ns: int = 0
 
 
-def write_death(folder: str, number: int) -> None:
-    """Write down that a worker died just now in Optuna's trial of this number."""
-    Path(folder, f"died-{number}").write_text(str(clock.monotonic_ns()))
+def death_file(folder: str, number: int) -> Path:
+    """Return the file of when (monotonic ns) the worker of Optuna's trial of this number died."""
+    return Path(folder, f"died-{number}")
 
 
 def died_at(folder: str, number: int) -> int | None:
     """Return when the worker of a trial died, in monotonic ns, or None where it did not."""
     with contextlib.suppress(FileNotFoundError):
-        return int(Path(folder, f"died-{number}").read_text())
+        return int(death_file(folder, number).read_text())
     return None
 
 

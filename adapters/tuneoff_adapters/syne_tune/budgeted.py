@@ -25,7 +25,8 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
     - ends the tuning by suggesting nothing after the budget of proposals (Syne Tune's stop criteria all overshoot);
     - suggests a failed trial again where it may be retried, not counted as a proposal;
     - stops the listed configurations at their epoch (`pruner: scripted`);
-    - never stops a trial after its last epoch: it ends by itself, and is complete.
+    - never stops a trial after its last epoch: it ends by itself, and is complete;
+    - never one whose value ends the run at its goal, which is complete too.
     """
 
     def __init__(self, context: RunContext, dispatch: Dispatch, inner: Any, translation: Translation) -> None:
@@ -37,7 +38,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         self._trials = min(listed, experiment.budget.trials)
         self._stops = experiment.stops if experiment.pruner.name == "scripted" else {}
         self._epochs = experiment.budget.epochs_per_trial
-        self._mode = experiment.objective.mode
+        self._objective = experiment.objective
         self._proposed = 0
 
     def suggest(self, trial_id: int | None = None) -> Any:
@@ -47,7 +48,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         """
         if self._dispatch.budget.is_used_up():
             return None
-        task = self._dispatch.next_retry()
+        task = self._dispatch.retries.popleft() if self._dispatch.retries else None
         if task is None:
             if self._proposed >= self._trials:
                 return None
@@ -74,7 +75,8 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         decision = self._inner.on_trial_result(trial, result)
         last_epoch = self._stops.get(self._dispatch.tasks[number].digest)
         is_stop = decision == SchedulerDecision.STOP or (last_epoch is not None and epoch >= last_epoch)
-        if not is_stop or epoch >= self._epochs:
+        is_goal = self._objective.stop and self._objective.is_met(result.get(OBJECTIVE))
+        if not is_stop or is_goal or epoch >= self._epochs:
             return str(SchedulerDecision.CONTINUE)
         self._dispatch.stop_decided(number, epoch)
         return str(SchedulerDecision.STOP)
@@ -94,7 +96,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         return [OBJECTIVE]
 
     def metric_mode(self) -> str:
-        return self._mode
+        return self._objective.mode
 
     def metadata(self) -> dict[str, Any]:
         """Return what the tuner stores in its folder."""

@@ -43,7 +43,7 @@ class Dispatch:
         self._upcoming: TrialTask | None = None
         self._stopped: set[int] = set()
         self._deaths: dict[int, tuple[int, AttemptProgress]] = {}  # exit code (negative: signal), what the process had done
-        self._retries: deque[TrialTask] = deque()
+        self.retries: deque[TrialTask] = deque()  # to be tried again
         self._ended_early: set[int] = set()
         self.tasks: dict[int, TrialTask] = {}
         self.completed: set[int] = set()
@@ -120,11 +120,7 @@ class Dispatch:
             return
         task, (exit_code, progress) = self.tasks[number], death
         if self._retry_rule.may_retry(task.trial_id, task.attempt, exit_code, progress.slot) and number not in self._stopped:
-            self._retries.append(replace(task, attempt=task.attempt + 1))
-
-    def next_retry(self) -> TrialTask | None:
-        """Return a task to be tried again, or None."""
-        return self._retries.popleft() if self._retries else None
+            self.retries.append(replace(task, attempt=task.attempt + 1))
 
     def _read(self, number: int, pid: int) -> tuple[TrialTask, AttemptProgress]:
         """Return the task of a number and its progress, when its process is gone; an empty one if it wrote nothing.

@@ -130,8 +130,8 @@ class JobAgent(Agent):
         process = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **environment, **as_parent()})
         self._worker = process.pid
         process.communicate(self._job.key)
+        self._worker = None  # its number is free
         end_all(lambda: left_by(self._execution_id, process.pid))
-        self._worker = None
         return {"exit_code": process.returncode, "out_of_memory": _kills() > before}
 
 

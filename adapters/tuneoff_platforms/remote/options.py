@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import shlex
 import socket
 import sys
@@ -48,6 +50,8 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
             "option `hosts` must be a list of different names, e.g. [node1, root@node2] (a port belongs into `host_command`), "
             f"but got {hosts!r}"
         )
+    if (other := next(filter(_is_alias, hosts), None)) is not None:
+        raise ExperimentError(f"option `hosts` must name this machine localhost, but got {other}; write localhost in its place")
     command = values.get("host_command", HostOptions().host_command)
     if not isinstance(command, str) or "{host}" not in command:
         raise ExperimentError(f"option `host_command` must have {{host}} in it, as `ssh {{host}}` has, but got {command!r}")
@@ -90,6 +94,17 @@ def slots_of(hosts: tuple[str, ...], count: int) -> dict[str, int]:
 def is_here(host: str) -> bool:
     """Tell whether a host is this machine, by its name without the domain."""
     return host.partition(".")[0] in ("localhost", socket.gethostname().partition(".")[0])
+
+
+def _is_alias(host: str) -> bool:
+    """Tell whether a host is this machine by an address or with a user: to clean it as another one would end this command."""
+    name = host.rpartition("@")[2]
+    with contextlib.suppress(ValueError, OSError):
+        family = socket.AF_INET6 if ipaddress.ip_address(name).version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((name, 0))  # only an own address can be
+            return True
+    return name != host and is_here(name)
 
 
 def own_address(hosts: tuple[str, ...]) -> str:

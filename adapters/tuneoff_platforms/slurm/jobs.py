@@ -80,12 +80,6 @@ def settled(job_id: str, seconds: float = 5.0) -> State:
     return state
 
 
-def start_now(job_id: str) -> None:
-    """Let a job that was put back into the queue start as soon as it can; SLURM has it wait for two minutes."""
-    with contextlib.suppress(InfrastructureError):
-        call("scontrol", "update", f"JobId={job_id}", "StartTime=now")
-
-
 def cancel(job_id: str) -> None:
     """Cancel a job; one that this cannot be told to ends by itself, as nobody answers it."""
     with contextlib.suppress(InfrastructureError):

@@ -104,11 +104,11 @@ def session_of(pid: int) -> int:
 def stat_fields(pid: int) -> list[str] | None:
     """Return the fields of /proc/<pid>/stat after the name (state, ppid, pgrp, session, ...), or None if there is no such pid."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # its name may be cut within a character
             text = file.read()
     except OSError:
         return None
-    return text[text.rindex(")") + 2 :].split()
+    return text[text.rindex(b")") + 2 :].decode().split()
 
 
 def is_alive(pid: int, started_ns: int | None = None) -> bool:
@@ -116,10 +116,17 @@ def is_alive(pid: int, started_ns: int | None = None) -> bool:
     fields = stat_fields(pid)
     if fields is None or fields[0] == "Z":
         return False
-    if started_ns is None:
-        return True
-    ticks = os.sysconf("SC_CLK_TCK")
-    return int(fields[19]) * 1_000_000_000 // ticks == started_ns
+    return started_ns is None or _began(fields) == started_ns
+
+
+def start_ns(pid: int) -> int | float:
+    """Return when a process began, on the boot clock; infinite where it is gone."""
+    fields = stat_fields(pid)
+    return math.inf if fields is None else _began(fields)
+
+
+def _began(fields: list[str]) -> int:
+    return int(fields[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def is_stopped(pid: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -216,14 +215,13 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> l
     for subject, keep in zip(subjects, folders, strict=True):
         if len(subjects) == 1:
             return [check_adapter(subject, checks, keep, note, offline=arguments.offline)]
-        tell = functools.partial(_note_of, subject.label)
+
+        def tell(text: str, label: str = subject.label) -> None:
+            note(f"{label}: {text}")
+
         reports.append(check_adapter(subject, checks, keep, tell, offline=arguments.offline))
         note(reports[-1].answer())  # the others may take long
     return reports
-
-
-def _note_of(label: str, text: str) -> None:
-    note(f"{label}: {text}")
 
 
 def _options(texts: Sequence[str]) -> dict[str, Any]:

@@ -123,7 +123,8 @@ def expected_duration(plan: Plan, remaining: Sequence[PlannedRun] | None = None,
     from tuneoff.tell.live.state import RuntimeEstimator
 
     estimate, labels = RuntimeEstimator(plan.to_run), {run.run_id: run.label for run in plan.to_run}
-    to_come = [run.run_id for run in (plan.to_run if remaining is None else remaining)]
+    runs = plan.to_run if remaining is None else remaining
+    to_come = [run.run_id for run in runs if not run.spec.copy]  # the copies of a job run at the same time
     needed = {labels[run_id] for run_id in to_come}
     with contextlib.suppress(TuneoffError):  # an earlier folder that cannot be read must not stop a new one
         for folder, earlier in chain([(results, plan)] if results is not None else [], plans()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tuneoff import registry
@@ -94,7 +95,8 @@ def entries(file: MatrixFile) -> list[Entry]:
         expanded.append(replace(entry, replicate=sum(1 for other in expanded if _kind(other) == _kind(entry))))
     result = []
     for entry in expanded:  # with the options by which the entries of one adapter and platform differ
-        alike = [other.defining for other in expanded if _is_alike(other, entry)]
+        where = attrgetter("name", "platform", "environment")
+        alike = [other.defining for other in expanded if where(other) == where(entry)]
         names = {name for options in alike for name in options}
         differing = (name for name in names if len({canonical_json([name in other, other.get(name)]) for other in alike}) > 1)
         result.append(replace(entry, distinguishing=frozenset(differing)))
@@ -164,10 +166,6 @@ def _run_spec(experiment: ExperimentSpec, entry: Entry, file: ExperimentFile, se
         reports="every_epoch" if file.reports == "every_epoch" else needed,
         environment=entry.environment,
     )
-
-
-def _is_alike(entry: Entry, other: Entry) -> bool:
-    return (entry.name, entry.platform, entry.environment) == (other.name, other.platform, other.environment)
 
 
 def _kind(entry: Entry) -> str:

@@ -429,6 +429,8 @@ _DERIVED = {  # which a report derives of several runs
         *family("added.", "MB", ("memory", "memory of 1000 further trials"), scale="difference", is_signed=True),
         *family("copies.", "x", ("slowdown", "mean job time of the copies over that of one job alone")),
         *family("copies.", "%", ("fairness", "Jain's index of the rates of the copies"), better="higher", scale="difference"),
+        *family("", "x", ("speed_up", "job time of the seed with the fewest workers over its own"), better="higher"),
+        *family("", "%", ("efficiency", "speed-up over the growth of the workers"), better="higher", scale="difference"),
     )
 }
 

@@ -27,7 +27,7 @@ BASELINE = frozenset(
 )  # of the place, or who takes part
 METHOD = frozenset({"sampler", "pruner", "first_configurations", "configurations", "stops", "failures", "reports"})
 TIERS: Mapping[str, frozenset[str]] = {"baseline": BASELINE, "tweaked": BASELINE | METHOD | {"adapters.options"}}
-_JUDGED = ("primary_metric", "questions", "margin_percent", "quality_margin", "confidence", "family_size", "anchors")
+_JUDGED = ("primary_metric", "margin_percent", "quality_margin", "confidence", "family_size", "anchors", "weights")
 _OF_FILE = ("name", "include", RULES)  # which no run has
 
 
@@ -105,7 +105,9 @@ def _differences(plan: Plan, reference: Plan, free: frozenset[str]) -> Iterator[
     of_files = [
         {
             **({} if "reports" in free else {"reports": each.content.get("reports", "needed")}),
-            "warm_up": any(run.spec.warm_up for run in each.runs),
+            # as written: what is planned also depends on what is installed
+            "warm_up": each.content.get("warm_up", True),
+            "analysis.questions": (each.content.get("analysis") or {}).get("questions"),
             **{f"analysis.{key}": each.analysis.get(key) for key in _JUDGED},
         }
         for each in (plan, reference)

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.format import counted
 from tuneoff.base.json_values import plain
 from tuneoff.base.layout import RUNS
 from tuneoff.experiment.names import variant_text
@@ -242,9 +243,12 @@ class Disturbance:
 
     @property
     def text(self) -> str:
-        """In words: `3 of 20 runs disturbed`, `3 of 20 runs disturbed, 2 unknown`."""
+        """In words: `3 of 20 runs disturbed`; `3 of 18 runs disturbed, 2 unknown`: of those that are known."""
+        known = len(self.runs - self.unknown)
+        if self.unknown and not known:
+            return f"disturbance of {counted(len(self.unknown), 'run')} unknown"
         unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
-        return f"{len(self.disturbed)} of {len(self.runs)} runs disturbed{unknown}"
+        return f"{len(self.disturbed)} of {known} runs disturbed{unknown}"
 
     def to_json(self) -> dict[str, int]:
         """Return how many there are of each."""

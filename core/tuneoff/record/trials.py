@@ -40,11 +40,11 @@ def trial_records(
             continue
         records.append(_trial(collected, timeline, experiment, trial, sorted(trial_keys), stop))
 
-    def first_time(record: TrialRecord) -> tuple[int, str]:
+    first: dict[str, int] = {}
+    for record in records:
         times = [t for attempt in record.attempts for t in (attempt.submitted_ns, attempt.started_ns, attempt.ended_ns)]
-        return min((t for t in times if t is not None), default=0), record.trial
-
-    return with_pod_slots(sorted(records, key=first_time), experiment.workers.count)
+        first[record.trial] = min((t for t in times if t is not None), default=0)
+    return with_pod_slots(sorted(records, key=lambda record: (first[record.trial], record.trial)), experiment.workers.count)
 
 
 def _trial(

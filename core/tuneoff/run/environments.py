@@ -112,7 +112,9 @@ def ready(specs: Iterable[RunSpec], tell: Tell = lambda text: None, *, offline: 
                 if offline:
                     problem = f"{label} needs an environment that is not there, and --offline makes none"
                     raise MissingPackageError(f"{problem}; with a network run the same without it")
-                with interrupting():
+                from tuneoff.run.supervisor.guardian import watching  # which ends what an installer has left, if this is killed
+
+                with interrupting(), watching():
                     try:
                         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     except BlockingIOError:

@@ -212,7 +212,7 @@ class _Matrix:
             )
             for number, copy in enumerate(runs)
         ]
-        repeat = self._repeats.get(run.run_id)
+        repeat = next((self._repeats[copy.run_id] for copy in runs if copy.run_id in self._repeats), None)
         before = {
             "machine_before": plain(state),
             **({REPEAT: values(repeat, ("number", "because"))} if repeat is not None else {}),

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -209,7 +209,10 @@ def throttled(before: int | None, sys: Path = SYS) -> list[tuple[str, str]]:
 
 def throttle_count(sys: Path = SYS) -> int | None:
     """Return how often processors were throttled for heat since the machine's start, over all cores and packages."""
-    counts = list(_numbers(sys, "thermal_throttle/*_throttle_count"))
+    counts = []
+    for path in (sys / CPUS).glob("cpu[0-9]*/thermal_throttle/*_throttle_count"):
+        with contextlib.suppress(OSError, ValueError):
+            counts.append(int(path.read_text()))
     return sum(counts) if counts else None
 
 
@@ -231,12 +234,6 @@ def frequency_limit(sys: Path = SYS) -> float | None:
         with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
             shares.append(int((folder / "scaling_max_freq").read_text()) / int((folder / "cpuinfo_max_freq").read_text()))
     return min(shares) if shares else None
-
-
-def _numbers(sys: Path, pattern: str) -> Iterator[int]:
-    for path in (sys / CPUS).glob(f"cpu[0-9]*/{pattern}"):
-        with contextlib.suppress(OSError, ValueError):
-            yield int(path.read_text())
 
 
 def _text(path: Path) -> str | None:

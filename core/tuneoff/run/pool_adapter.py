@@ -229,6 +229,7 @@ class PoolAdapter(WithPool):
             return self.decide(task, *content)
         if content.state == "completed" and self._budget.meets_goal(content.value):  # of a worker without this folder
             self.context.events.write("goal_met", trial=task.trial_id)
+            self._budget.note_goal()
         self.ended(task, content)
         return None
 

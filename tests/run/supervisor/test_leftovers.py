@@ -179,6 +179,16 @@ def test_shared_memory_is_the_run_s_if_its_processes_use_it_or_it_has_their_name
     assert memory.left() == []
 
 
+def test_a_semaphore_that_only_its_maker_has_mapped_by_the_name_that_it_had_first_is_the_run_s() -> None:
+    name = f"mp-{os.urandom(4).hex()}"
+    memory = RunMemory("run")
+    with waiting(f"import _multiprocessing; kept = _multiprocessing.SemLock(1, 1, 1, '/{name}', False); {WAIT}") as child:
+        memory.look(lambda: [child.pid])
+        assert memory.left() == [], "it is in use"
+    assert memory.left() == [f"sem.{name}"]
+    Path(f"/dev/shm/sem.{name}").unlink()
+
+
 def test_foreign_shared_memory_is_not_looked_at_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     memory, looks = RunMemory("run"), []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -109,6 +110,18 @@ def test_a_zombie_and_a_reused_pid_are_not_alive(marked: subprocess.Popen[str]) 
     marked.kill()
     os.waitid(os.P_PID, marked.pid, os.WEXITED | os.WNOWAIT)  # it has ended, but nobody has collected it
     assert not processes.is_alive(marked.pid)
+
+
+def test_a_name_that_was_cut_within_a_character_hides_no_process() -> None:
+    naming = "open('/proc/self/comm', 'wb').write(b') \\xd0'); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", naming], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as named:
+        assert named.stdout is not None
+        named.stdout.readline()
+        assert processes.is_alive(named.pid)
+        assert named.pid in processes.in_session(os.getsid(named.pid))
+        assert processes.start_ns(os.getpid()) <= processes.start_ns(named.pid) < math.inf
+        named.kill()
+    assert processes.start_ns(named.pid) == math.inf
 
 
 def test_resident_memory_is_measured_and_that_of_a_dead_process_is_zero() -> None:

@@ -54,7 +54,7 @@ FIGURES = {  # what a curve shows, and its unit; "" for a score
     ADDED_TO_TRIAL: ("Added to a trial", "ms"),
     PER_REPORT: ("Added by a report", "ms"),
     PER_FURTHER_TRIALS: ("Memory of 1000 further trials", "MB"),
-    SLOWDOWN: ("Slowdown of a job by others at the same time", "x"),
+    SLOWDOWN: ("Slowdown of a job in its share of the machine", "x"),
     FAIRNESS: ("Fairness among jobs at the same time, Jain's index", "%"),
     ENERGY: ("Energy of a trial", "J"),
     QUALITY: ("Score on the test", ""),
@@ -139,7 +139,7 @@ def scaling_lines(curves: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterat
             efficiencies = [
                 f"{names[label]} {two_digits(last.value.estimate)}x from {first.x:.0f} to {counted(round(last.x), 'worker')}, "
                 f"an efficiency of {two_digits(100 * last.value.estimate * first.x / last.x)} %"
-                for label, (first, *_, last) in curve.lines.items()
+                for label, (first, *_, last) in ((label, points) for label, points in curve.lines.items() if len(points) > 1)
             ]
             yield f"{FIGURES[SPEED_UP][0]}{condition}: {'; '.join(efficiencies)}."
         if curve.over == "trials" and curve.metric != RATE:
@@ -250,6 +250,9 @@ def _with_speed_up(rows: Iterable[Row], specs: Specs) -> Iterator[Row]:
         if len(columns) < 2:
             continue
         fewest = min(counts, key=counts.__getitem__)
+        base = columns[fewest].group.median(JOB)
+        if base is None or math.isinf(base.estimate):  # most of its runs failed: nothing to compare with
+            continue
         alone = columns[fewest].group.estimate(JOB).by_seed
         for text, column in columns.items():
             seconds, times = column.group.estimate(JOB).by_seed, counts[text] / counts[fewest]

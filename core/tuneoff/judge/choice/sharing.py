@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tuneoff.base.format import counted, listed, times_text
 from tuneoff.experiment.metric_catalogue import QUESTIONS
+from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Row
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import Run, value
@@ -93,7 +94,7 @@ def sharing_lines(rows: Iterable[Row], margin_percent: float) -> Iterator[str]:
             copies, least = min(shares, key=lambda share: share[1].estimate)
             fairness.append(f"{row.marked} {_percent(least, fair)} with {copies}")
     if slower:
-        yield f"Slowdown of a job by others at the same time, over one alone: {'; '.join(slower)}."
+        yield f"Slowdown of a job in its share of the machine, over one with all of it: {'; '.join(slower)}."
     if fairness:
         yield f"Fairness among jobs at the same time, Jain's index, the least: {'; '.join(fairness)}."
     for reason, count in lacking.items():
@@ -114,7 +115,7 @@ def _times(slowdown: Interval) -> str:
 
 
 def _percent(fairness: Interval, fair: float) -> str:
-    """Return `99.6 % (98.1 to 99.9)`, and whether that is surely less than `fair`."""
+    """Return `99.6 % (98.1 to 99.9)`, and whether that is less than `fair`, as enough seeds show."""
     is_known = math.isfinite(fairness.high - fairness.low) and fairness.low != fairness.high
     ends = f" ({fairness.low:.1f} to {fairness.high:.1f})" if is_known else ""
-    return f"{fairness.estimate:.1f} %{ends}{', unfair' if fairness.high < fair else ''}"
+    return f"{fairness.estimate:.1f} %{ends}{', unfair' if fairness.high < fair and fairness.n >= FEWEST_SEEDS else ''}"

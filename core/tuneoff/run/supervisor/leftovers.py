@@ -153,26 +153,31 @@ class RunMemory:
 
 def _used(pid: int, names: Iterable[str]) -> Iterator[str]:
     """Yield those names in /dev/shm that a process has mapped or open."""
-    texts = []
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as file:
-        texts.append(file.read())
+    mapped, opened = _mapped(pid), set()
     with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
-                texts.append(f"{os.readlink(entry.path)}\n")
-    for name in names:
-        if any(re.search(rf"/dev/shm/{re.escape(name)}(?![\w.-])", text) for text in texts):
-            yield name
+                opened.add(os.readlink(entry.path))
+    yield from (name for name in names if _inode(name) in mapped or f"/dev/shm/{name}" in opened)
+
+
+def _mapped(pid: int) -> set[str]:
+    """Return the inodes in /dev/shm that a process has mapped: a semaphore's maker maps it by a name that it then removes."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as file:
+        return set(re.findall(r" (\d+) +/dev/shm/", file.read()))
+    return set()
+
+
+def _inode(name: str) -> str:
+    with contextlib.suppress(OSError):
+        return str(os.lstat(f"/dev/shm/{name}").st_ino)
+    return ""
 
 
 def unmapped(names: set[str]) -> set[str]:
     """Return the names in /dev/shm that no living process has mapped: what another program uses is not a leftover."""
-    mapped: set[str] = set()
-    for pid in all_pids() if names else ():
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
-            text = file.read()
-            mapped.update(name for name in names if f"/dev/shm/{name}" in text)
-    return names - mapped
+    mapped = set[str]().union(*(_mapped(pid) for pid in all_pids() if names))
+    return {name for name in names if _inode(name) not in mapped}
 
 
 def remove_cgroup(path: Path) -> None:

@@ -38,8 +38,10 @@ class Logs:
             return
         for path in (*self._kept(), *(path for pattern in self._patterns for path in self._temporary.glob(pattern))):
             with contextlib.suppress(OSError), _opened(path) as (log, size, used):
-                if used > 2 * (HEAD_BYTES + TAIL_BYTES):
-                    _free(log, HEAD_BYTES, size - HEAD_BYTES - TAIL_BYTES)
+                if used > 2 * (HEAD_BYTES + TAIL_BYTES):  # a file system that cannot leaves it, until it is shortened
+                    count = ctypes.c_longlong(size - HEAD_BYTES - TAIL_BYTES)
+                    libc = ctypes.CDLL(None, use_errno=True)
+                    libc.fallocate(log, _PUNCH_HOLE | _KEEP_SIZE, ctypes.c_longlong(HEAD_BYTES), count)
         self._next_look = time.monotonic() + LOOK_SECONDS
 
     def shorten(self) -> str | None:
@@ -90,9 +92,3 @@ def _opened(path: Path) -> Iterator[tuple[int, int, int]]:
         yield log, state.st_size, state.st_blocks * _BLOCK
     finally:
         os.close(log)
-
-
-def _free(log: int, start: int, count: int) -> None:
-    """Free the disk of a part of a file; a file system that cannot leaves it, and the log is large until it is shortened."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.fallocate(log, _PUNCH_HOLE | _KEEP_SIZE, ctypes.c_longlong(start), ctypes.c_longlong(count))

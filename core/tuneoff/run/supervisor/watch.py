@@ -145,7 +145,7 @@ class TrialWatch:
         """Note the death, and at once whether the kernel caused it: the next trial on the slot may be its next victim."""
         attempt.gone_since_ns = now
         if not self._is_elsewhere(attempt):
-            processes.end_all(lambda: left_by(self._execution_id, attempt.pid))
+            processes.end_all(lambda: left_by(self._execution_id, attempt.pid, attempt.process_started_ns))
         attempt.killed_by_kernel = self._has_killed(attempt.slot)
 
     def _write_end(self, attempt: OpenAttempt, now: int) -> None:

@@ -24,6 +24,7 @@ from tuneoff.base.processes import (
     is_alive,
     is_resource_tracker,
     session_of,
+    start_ns,
     with_mark,
 )
 
@@ -44,16 +45,17 @@ def hold_children(execution_id: str, *, in_container: bool = False) -> None:
         os.environ[_MARK] = f"{execution_id}-{os.getpid()}"
 
 
-def left_by(execution_id: str, pid: int) -> list[int]:
+def left_by(execution_id: str, pid: int, started_ns: int = 0) -> list[int]:
     """Return the living processes that a dead one, which held its children, has left on this machine.
 
-    A session is theirs if its leader is, or is gone. Another one is of who started the dead process, which could lead none where
-    it led a group (in Ray), and its group is all there is; or the number is used again.
+    They are marked, of its group, or of a session that began after it did, `started_ns`: where it could lead none as it led a
+    group (in Ray), that in which it was is another's. 0: it led one.
     """
     marked = with_mark(_MARK, f"{execution_id}-{pid}")
-    sessions = {pid, *map(session_of, marked)} - {0, os.getsid(0)}
-    theirs = [in_session(session) for session in sessions if session in marked or not is_alive(session)]
-    return sorted({*marked, *itertools.chain(*theirs), *(in_group(pid) if not is_alive(pid) else ())})
+    sessions = {session: in_session(session) for session in {*map(session_of, marked)} - {0, os.getsid(0)}}
+    theirs = [members for members in sessions.values() if all(start_ns(member) >= started_ns for member in members)]
+    own = () if is_alive(pid) else (*in_session(pid), *in_group(pid))  # else the number is used again
+    return sorted({*marked, *itertools.chain(*theirs), *own})
 
 
 def own_children() -> frozenset[int]:

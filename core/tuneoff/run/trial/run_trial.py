@@ -205,6 +205,7 @@ class _Attempt:
             self._end(state, cause, charged)
         if state == "completed" and self.process.budget.meets_goal(self.value):
             self.events.write("goal_met", trial=self.trial_id)
+            self.process.budget.note_goal()
         return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
 
     def _close(self, workload: Workload | None) -> None:

@@ -84,10 +84,15 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
 
 
 def _after(trial: Trial, before: AttemptHistory, attempt: AttemptHistory) -> Iterator[Breach]:
-    """An attempt follows another one only where that failed, by no doing of its workload."""
+    """An attempt follows another one only where that failed, by no doing of its workload.
+
+    A framework may try one again whose process died after its last epoch, before it could write its end.
+    """
     seen = [*before.moments(), *attempt.moments()]
     begun = attempt.moments()[:1]
-    if before.outcome in ("completed", "pruned"):
+    is_own = before.trainings and before.trainings[-1].end is not None
+    is_retried_death = not is_own and any(isinstance(moment.event, schema.WorkerDied) for moment in before.observed)
+    if before.outcome in ("completed", "pruned") and not is_retried_death:
         text = f"trial {trial.name} had ended in attempt {before.number}, and was begun again"
         yield Breach("resurrected", text, seen, begun)
     elif before.outcome == "workload":

@@ -131,7 +131,7 @@ def check_runs(plan: PlanFindings, outcomes: Sequence[VerifiedExecution], has_en
     for index, run in enumerate(due):
         if run.run_id in present:
             continue
-        if index > last and not has_ended:
+        if (index > last or run.spec.shared_key == due[last].spec.shared_key) and not has_ended:
             not_begun.append(run)
             continue
         why = "later runs of the plan have one" if index < last else "nothing was interrupted"

@@ -14,7 +14,7 @@ import signal
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -154,7 +154,8 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     with reading(results) as is_free:  # a command may have begun while the folder was listed
         is_running = was_running or not is_free
     has_ended = False if is_running else came_to_end(results)
-    verification.outcomes += _without_records(bare, is_running, has_ended)
+    jobs = {run.run_id: run.spec.shared_key for run in plan.runs}
+    verification.outcomes += _without_records(bare, jobs, is_running, has_ended)
     verification.outcomes += run_all(verify_execution, tasks, [_size(task.folder) for task in tasks], progress, processes)
     verification.outcomes.sort(key=lambda outcome: outcome.where)
     is_listed = not any(problem.where == RUNS for problem in plan.problems)
@@ -207,10 +208,13 @@ def _folders(path: Path, results: Path, plan: PlanFindings) -> list[Path]:
         return []
 
 
-def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_ended: bool | None) -> list[VerifiedExecution]:
+def _without_records(
+    bare: Sequence[tuple[Path, str]], jobs: Mapping[str, str], is_running: bool, has_ended: bool | None
+) -> list[VerifiedExecution]:
     """Return the outcomes of executions without `end.json`: nothing of them is in any table.
 
-    A killed command leaves one, which the next command on the folder ends; any other had its end removed.
+    A killed command leaves that of a job, which the next command on the folder ends; any other had its end removed. `jobs`: what
+    the copies of a job share, by run id.
     """
     outcomes = []
     for folder, where in bare:
@@ -222,7 +226,8 @@ def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_end
         except OSError as error:
             outcome.add("file", "", f"cannot be read: {error.strerror}")
         outcomes.append(outcome)
-    cut = [outcome for outcome in outcomes if not outcome.problems and not outcome.is_empty]
+    cut = [outcome.run_id for outcome in outcomes if not outcome.problems and not outcome.is_empty]
+    is_one_job = len({jobs.get(run_id, run_id) for run_id in cut}) == 1 and len(set(cut)) == len(cut)
     for outcome in outcomes:
         if outcome.problems:
             continue
@@ -230,7 +235,7 @@ def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_end
             outcome.notes.append(f"no {END} yet")
         elif outcome.is_empty:
             outcome.notes.append("empty: its command ended while it was made; `--resume` ends it")
-        elif has_ended is False and len(cut) == 1:
+        elif has_ended is False and is_one_job:
             text = f"no {END}, as its command was killed: nothing of it was verified; `--resume` ends it"
             outcome.notes.append(text)
         else:
