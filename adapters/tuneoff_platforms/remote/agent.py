@@ -21,10 +21,12 @@ from typing import Any, Protocol
 
 from tuneoff.base import clock
 from tuneoff.base.code_digest import code_digest
+from tuneoff.base.layout import EVENTS
 from tuneoff.base.packages import installed_version, missing_modules, module_versions
 from tuneoff.base.private_folder import PrivateFolder
-from tuneoff.base.processes import MARK, has_more_memory, is_alive, kill_tree, run_to_end
-from tuneoff.errors import InfrastructureError, TuneoffError
+from tuneoff.base.processes import MARK, has_more_memory, is_alive, kill, kill_tree, run_to_end, stop
+from tuneoff.errors import InfrastructureError, ResultsError, TuneoffError
+from tuneoff.record.events.reader import begun_attempt
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.faults import asked_kills, watched_memory
 from tuneoff_platforms.remote.cleaning import clean
@@ -117,10 +119,15 @@ class Agent:
         The shared folder may stall for as long as it wants.
         """
         while True:
-            with contextlib.suppress(OSError):
-                for pid, started_ns in asked_kills(self._run_dir, clock.boot_id()):
-                    if is_alive(pid, started_ns):
-                        kill_tree(pid)
+            with contextlib.suppress(OSError, ResultsError):
+                for asked in asked_kills(self._run_dir, clock.boot_id()):
+                    if is_alive(asked.pid, asked.started_ns):
+                        stop([asked.pid])
+                        if begun_attempt(self._run_dir / EVENTS, asked.pid, clock.boot_id()) == asked.attempt:
+                            kill_tree(asked.pid)
+                        else:  # it ended as the request came, and the process may be at another trial
+                            kill(asked.pid, signal.SIGCONT)
+                    asked.path.unlink()
                 for watched in watched_memory(self._run_dir, clock.boot_id()):
                     if is_alive(watched.pid, watched.started_ns):  # else it is another container's on this kernel, or gone
                         has_more = has_more_memory(watched.pid, watched.limit_bytes)

@@ -101,7 +101,7 @@ def session_of(pid: int) -> int:
     return 0
 
 
-def stat_fields(pid: int) -> list[str] | None:
+def stat_fields(pid: int | str) -> list[str] | None:
     """Return the fields of /proc/<pid>/stat after the name (state, ppid, pgrp, session, ...), or None if there is no such pid."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # its name may be cut within a character
@@ -119,10 +119,10 @@ def is_alive(pid: int, started_ns: int | None = None) -> bool:
     return started_ns is None or _began(fields) == started_ns
 
 
-def start_ns(pid: int) -> int | float:
-    """Return when a process began, on the boot clock; infinite where it is gone."""
+def process_started_ns(pid: int | str = "self") -> int:
+    """Return when the kernel started a process, in ns since boot, with suspended time (grain: 10 ms); now where it is gone."""
     fields = stat_fields(pid)
-    return math.inf if fields is None else _began(fields)
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) if fields is None else _began(fields)
 
 
 def _began(fields: list[str]) -> int:

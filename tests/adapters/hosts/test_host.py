@@ -17,9 +17,8 @@ from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
 from tuneoff.base.layout import CLOCKS
 from tuneoff.base.packages import installed_version, module_versions
-from tuneoff.base.processes import MARK, is_alive, with_mark
+from tuneoff.base.processes import MARK, is_alive, is_stopped, process_started_ns, with_mark
 from tuneoff.errors import ExperimentError, InfrastructureError, StepError
-from tuneoff.record.events.writer import process_started_ns
 from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill
 from tuneoff_platforms.remote.agent import Agent
 from tuneoff_platforms.remote.contact import Contact
@@ -190,18 +189,45 @@ def test_a_command_that_cannot_be_run_is_said_in_one_line(alone: Contact, tmp_pa
         Host("h9", "true {host}", sys.executable, tmp_path / "no folder/log")
 
 
+def at_a_trial(folder: Path, trial: str) -> subprocess.Popen[bytes]:
+    """Start a process whose events say that it ended t0, where it is not that, and began a trial."""
+    code = """
+import sys, time
+from tuneoff.record.events.writer import EventWriter
+events = EventWriter(sys.argv[1], "e", "worker")
+start = {"slot": 0, "configuration": {}, "digest": "d", "seed": 0, "threads": 1}
+events.write("trial_started", trial="t0", **start)
+if sys.argv[2] != "t0":
+    events.write("trial_ended", trial="t0", state="completed", epochs=1)
+    events.write("trial_started", trial=sys.argv[2], **start)
+print(flush=True)
+time.sleep(600)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code, str(folder), trial], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
 def test_a_process_is_killed_where_the_supervisor_asked(contact: Contact) -> None:
-    sleeps = [subprocess.Popen(["sleep", "600"]) for _ in range(3)]
+    folder, here = contact.context.run_dir, clock.boot_id()
+    sleeps = [at_a_trial(folder, "t0") for _ in range(2)] + [at_a_trial(folder, "t1")]
     wanted, later, other = sleeps
+
+    def ask(process: subprocess.Popen[bytes], boot_id: str = here, started_ns: int | None = None) -> None:
+        ask_kill(folder, boot_id, process.pid, started_ns or process_started_ns(process.pid), ("t0", 1))
+
     try:
-        note_kill(contact.context.run_dir, "t0", 1, "timed out")
-        ask_kill(contact.context.run_dir, "another-boot", other.pid, process_started_ns(other.pid))
-        ask_kill(contact.context.run_dir, clock.boot_id(), other.pid, 1)  # its pid was used again
-        ask_kill(contact.context.run_dir, clock.boot_id(), wanted.pid, process_started_ns(wanted.pid))
+        note_kill(folder, "t0", 1, "timed out")
+        ask(other, "another-boot")
+        ask(other, started_ns=1)  # its pid was used again
+        ask(other)  # it is at the next trial meanwhile
+        ask(wanted)
         assert wanted.wait(10) == -9
-        ask_kill(contact.context.run_dir, clock.boot_id(), later.pid, process_started_ns(later.pid))
+        ask(later)
         assert later.wait(10) == -9
-        assert other.poll() is None  # the look before that one was at all of the first three
+        assert other.poll() is None  # the look before that one was at all of the first four
+        until(lambda: not is_stopped(other.pid))
     finally:
         for one in sleeps:
             one.kill()

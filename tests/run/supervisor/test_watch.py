@@ -18,8 +18,8 @@ from run.supervisor.watching import experiment, watched
 from trial_runs import events_of
 from tuneoff.base import clock, processes
 from tuneoff.base.layout import POD
+from tuneoff.base.processes import process_started_ns
 from tuneoff.record.events import schema
-from tuneoff.record.events.writer import process_started_ns
 from tuneoff.run.progress import Tracker
 from tuneoff.run.supervisor import watch
 from tuneoff.run.supervisor.watch import TrialWatch
@@ -72,7 +72,8 @@ def test_a_trial_on_another_host_is_alive_until_its_adapter_sees_its_death_and_i
     trial_watch.look()
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert killed.limit == "time"
-    assert asked_kills(tmp_path, "another") == [(2**30, attempt.process_started_ns)]
+    (asked,) = asked_kills(tmp_path, "another")
+    assert asked[1:] == (2**30, attempt.process_started_ns, ("t0", 1))
     here = msgspec.structs.replace(Log().coordinator.process, boot_id=clock.boot_id())
     tracker.take(here, schema.WorkerDied(seq=2, t=clock.monotonic_ns(), trial="t0", cause="its node died"))
     trial_watch.look()
@@ -97,7 +98,8 @@ def test_a_trial_on_another_host_is_killed_for_its_memory_as_whoever_looks_after
     trial_watch.look()
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.cause, killed.charged, killed.limit) == ("out of memory: more than 50 MB (watchdog)", "workload", "memory")
-    assert asked_kills(tmp_path, "another") == [(2**30, attempt.process_started_ns)]
+    (asked,) = asked_kills(tmp_path, "another")
+    assert asked[1:] == (2**30, attempt.process_started_ns, ("t0", 1))
 
 
 def test_a_process_elsewhere_is_not_killed_for_a_trial_that_ended_since(tmp_path: Path, process: subprocess.Popen[str]) -> None:

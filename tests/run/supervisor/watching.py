@@ -7,6 +7,7 @@ from pathlib import Path
 
 from builders.specs import CURVE, make_experiment
 from tuneoff.base import clock
+from tuneoff.base.processes import process_started_ns
 from tuneoff.experiment.spec import (
     ExperimentSpec,
     Failures,
@@ -15,7 +16,7 @@ from tuneoff.experiment.spec import (
     Timeouts,
     Workers,
 )
-from tuneoff.record.events.writer import EventWriter, process_started_ns
+from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.progress import OpenAttempt, Tracker
 from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.supervisor.watch import TrialWatch

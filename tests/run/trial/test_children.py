@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.base.processes import children, end_all, is_alive, kill, kill_tree, start_ns
+from tuneoff.base.processes import children, end_all, is_alive, kill, kill_tree, process_started_ns
 from tuneoff.run.trial.children import left_by
 from tuneoff.run.trial.trial_process import CpuClock, peak_rss_bytes
 from waiting import until
@@ -138,7 +138,7 @@ def test_what_is_left_by_a_process_that_leads_a_group_and_no_session_is_no_one_e
         assert leader.stdout is not None
         left = {int(word) for word in leader.stdout.readline().split()[:2]}
         (dead,) = children(leader.pid)
-        began_ns = int(start_ns(dead))
+        began_ns = process_started_ns(dead)
         kill(dead)
         until(lambda: not is_alive(dead))
         assert left <= set(left_by("ray", dead, began_ns))

@@ -178,6 +178,20 @@ def of_worker(folder: Path, pid: int, epochs: int) -> Iterator[Event]:
         yield TrialEnded(t=last.t, seq=last.seq, trial=last.trial, attempt=last.attempt, state="completed", epochs=last.epoch)
 
 
+def begun_attempt(folder: Path, pid: int, boot_id: str) -> tuple[str, int] | None:
+    """Return the trial and attempt that a worker of a host is at, by what it wrote; None between two, or of no such worker.
+
+    Raises:
+        ResultsError: see EventLog.
+    """
+    at: tuple[str, int] | None = None
+    for path in folder.glob(f"worker-{pid}-*{SUFFIX}"):
+        for process, event in read_file(path, Statistics()):
+            if process.boot_id == boot_id and isinstance(event, TrialStarted | TrialEnded):
+                at = (event.trial, event.attempt) if isinstance(event, TrialStarted) else None
+    return at
+
+
 def read_header(line: bytes, name: str) -> Process:
     """Decode a file's first line.
 

@@ -14,6 +14,7 @@ from typing import Any
 from tuneoff.base import clock
 from tuneoff.base.files import PLAIN_NAME, take_back
 from tuneoff.base.layout import CLOCKS, EVENTS
+from tuneoff.base.processes import process_started_ns
 from tuneoff.record.events.stream import framed
 
 _compiled = functools.cache(re.compile)  # at the first trial: most processes submit none
@@ -105,10 +106,3 @@ def _measured(run_dir: Path | str) -> clock.Anchor | None:
         return None
     now = clock.monotonic_ns()
     return clock.Anchor(monotonic_ns=now, wall_ns=now + ahead_ns, width_ns=width_ns)
-
-
-def process_started_ns(pid: int | str = "self") -> int:
-    """Return when the kernel started a process, in nanoseconds since boot, suspended time with it (grain: a tick, 10 ms)."""
-    text = Path(f"/proc/{pid}/stat").read_text()
-    ticks = int(text[text.rindex(")") + 2 :].split()[19])
-    return ticks * clock.NANOSECONDS // os.sysconf("SC_CLK_TCK")

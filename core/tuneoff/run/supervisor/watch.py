@@ -127,7 +127,8 @@ class TrialWatch:
         note_kill(self._folder, attempt.trial, attempt.attempt, cause)
         self._announce(attempt, limit, cause, charged)
         if is_elsewhere:
-            ask_kill(self._folder, attempt.boot_id, attempt.pid, attempt.process_started_ns)
+            process = attempt.boot_id, attempt.pid, attempt.process_started_ns
+            ask_kill(self._folder, *process, (attempt.trial, attempt.attempt))
         else:
             processes.kill_tree(attempt.pid)
 

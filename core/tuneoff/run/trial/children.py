@@ -23,8 +23,8 @@ from tuneoff.base.processes import (
     in_session,
     is_alive,
     is_resource_tracker,
+    process_started_ns,
     session_of,
-    start_ns,
     with_mark,
 )
 
@@ -53,7 +53,7 @@ def left_by(execution_id: str, pid: int, started_ns: int = 0) -> list[int]:
     """
     marked = with_mark(_MARK, f"{execution_id}-{pid}")
     sessions = {session: in_session(session) for session in {*map(session_of, marked)} - {0, os.getsid(0)}}
-    theirs = [members for members in sessions.values() if all(start_ns(member) >= started_ns for member in members)]
+    theirs = [members for members in sessions.values() if all(process_started_ns(member) >= started_ns for member in members)]
     own = () if is_alive(pid) else (*in_session(pid), *in_group(pid))  # else the number is used again
     return sorted({*marked, *itertools.chain(*theirs), *own})
 

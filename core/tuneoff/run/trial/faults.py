@@ -44,17 +44,31 @@ def kill_cause(run_dir: Path | str, trial_id: str, attempt: int) -> str | None:
         return None
 
 
-def ask_kill(run_dir: Path | str, boot_id: str, pid: int, started_ns: int) -> None:
-    """Ask whoever looks after another host of the run, by its boot id, to kill a process there."""
-    (Path(run_dir) / KILLS / f"{boot_id}_{pid}_{started_ns}").touch()
+class AskedKill(NamedTuple):
+    """An attempt that is to be killed: the process (pid, its start in nanoseconds) that was at it; `path`: of the request."""
+
+    path: Path
+    pid: int
+    started_ns: int
+    attempt: tuple[str, int]
 
 
-def asked_kills(run_dir: Path | str, boot_id: str) -> list[tuple[int, int]]:
-    """Return (pid, its start in nanoseconds) of what is to be killed on a host."""
-    return [
-        (int(pid), int(started))
-        for host, pid, started in (path.name.split("_") for path in (Path(run_dir) / KILLS).glob(f"{boot_id}_*_*"))
-    ]
+def ask_kill(run_dir: Path | str, boot_id: str, pid: int, started_ns: int, attempt: tuple[str, int]) -> None:
+    """Ask whoever looks after another host of the run, by its boot id, to kill a process there, if it is still at the attempt."""
+    folder, name = Path(run_dir) / KILLS, f"{boot_id}_{pid}_{started_ns}"
+    (folder / f".{name}").write_text(f"{attempt[0]} {attempt[1]}")
+    os.replace(folder / f".{name}", folder / name)
+
+
+def asked_kills(run_dir: Path | str, boot_id: str) -> list[AskedKill]:
+    """Return what is to be killed on a host."""
+    asked = []
+    for path in (Path(run_dir) / KILLS).glob(f"{boot_id}_*_*"):
+        pid, started_ns = map(int, path.name.split("_")[1:])
+        if text := _text(path):
+            trial, _, number = text.partition(" ")
+            asked.append(AskedKill(path, pid, started_ns, (trial, int(number))))
+    return asked
 
 
 def has_more_memory_there(
