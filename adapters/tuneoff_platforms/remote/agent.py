@@ -120,14 +120,14 @@ class Agent:
         """
         while True:
             with contextlib.suppress(OSError, ResultsError):
-                for asked in asked_kills(self._run_dir, clock.boot_id()):
-                    if is_alive(asked.pid, asked.started_ns):
-                        stop([asked.pid])
-                        if begun_attempt(self._run_dir / EVENTS, asked.pid, clock.boot_id()) == asked.attempt:
-                            kill_tree(asked.pid)
+                for request in asked_kills(self._run_dir, clock.boot_id()):
+                    if is_alive(request.pid, request.started_ns):
+                        stop([request.pid])
+                        if begun_attempt(self._run_dir / EVENTS, request.pid, clock.boot_id()) == request.attempt:
+                            kill_tree(request.pid)
                         else:  # it ended as the request came, and the process may be at another trial
-                            kill(asked.pid, signal.SIGCONT)
-                    asked.path.unlink()
+                            kill(request.pid, signal.SIGCONT)
+                    request.path.unlink()
                 for watched in watched_memory(self._run_dir, clock.boot_id()):
                     if is_alive(watched.pid, watched.started_ns):  # else it is another container's on this kernel, or gone
                         has_more = has_more_memory(watched.pid, watched.limit_bytes)

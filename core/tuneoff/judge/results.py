@@ -244,11 +244,11 @@ class Disturbance:
     @property
     def text(self) -> str:
         """In words: `3 of 20 runs disturbed`; `3 of 18 runs disturbed, 2 unknown`: of those that are known."""
-        known = len(self.runs - self.unknown)
-        if self.unknown and not known:
+        sampled = len(self.runs - self.unknown)
+        if self.unknown and not sampled:
             return f"disturbance of {counted(len(self.unknown), 'run')} unknown"
         unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
-        return f"{len(self.disturbed)} of {known} runs disturbed{unknown}"
+        return f"{len(self.disturbed)} of {sampled} runs disturbed{unknown}"
 
     def to_json(self) -> dict[str, int]:
         """Return how many there are of each."""

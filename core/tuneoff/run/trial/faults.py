@@ -44,7 +44,7 @@ def kill_cause(run_dir: Path | str, trial_id: str, attempt: int) -> str | None:
         return None
 
 
-class AskedKill(NamedTuple):
+class KillRequest(NamedTuple):
     """An attempt that is to be killed: the process (pid, its start in nanoseconds) that was at it; `path`: of the request."""
 
     path: Path
@@ -60,15 +60,15 @@ def ask_kill(run_dir: Path | str, boot_id: str, pid: int, started_ns: int, attem
     os.replace(folder / f".{name}", folder / name)
 
 
-def asked_kills(run_dir: Path | str, boot_id: str) -> list[AskedKill]:
+def asked_kills(run_dir: Path | str, boot_id: str) -> list[KillRequest]:
     """Return what is to be killed on a host."""
-    asked = []
+    requests = []
     for path in (Path(run_dir) / KILLS).glob(f"{boot_id}_*_*"):
         pid, started_ns = map(int, path.name.split("_")[1:])
         if text := _text(path):
             trial, _, number = text.partition(" ")
-            asked.append(AskedKill(path, pid, started_ns, (trial, int(number))))
-    return asked
+            requests.append(KillRequest(path, pid, started_ns, (trial, int(number))))
+    return requests
 
 
 def has_more_memory_there(
