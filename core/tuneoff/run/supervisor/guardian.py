@@ -94,7 +94,7 @@ def watching() -> Iterator[Announce]:
         with guardian:
             yield guardian.announce
     finally:
-        del os.environ[WATCHED]
+        os.environ.pop(WATCHED, None)  # of another thread, where two make environments at once
         if before is not None:
             os.environ[WATCHED] = before
 
