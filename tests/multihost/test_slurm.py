@@ -247,7 +247,7 @@ def all_completed_and_one_again(cluster: Slurm, runs: Runs, command: Command, tr
     said = command.end(240)
     record = command.record
     assert record.status == "done", said
-    assert [trial.state for trial in record.trials] == ["completed"] * trials
+    assert [(trial.state, trial.cause) for trial in record.trials] == [("completed", None)] * trials
     assert sum(taken_over(trial) for trial in record.trials if len(trial.attempts) == 2) >= 1
     nothing_left(cluster)
     verified(runs, command)
