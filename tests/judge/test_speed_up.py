@@ -48,7 +48,7 @@ def test_failed_runs_make_it_less() -> None:
 
 
 def test_a_framework_with_one_number_of_workers_alone_or_without_the_fewest_has_none() -> None:
-    for failed in ({2: 10, 4: 10}, {1: 10}):
+    for failed in ({2: 10, 4: 10}, {1: 6}):
         line, _ = told(failed)
         assert line.count("from 1 to 4 workers") == 1
         assert "ptuna" not in line
