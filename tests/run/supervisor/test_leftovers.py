@@ -185,8 +185,10 @@ def test_a_semaphore_that_only_its_maker_has_mapped_by_the_name_that_it_had_firs
     with waiting(f"import _multiprocessing; kept = _multiprocessing.SemLock(1, 1, 1, '/{name}', False); {WAIT}") as child:
         memory.look(lambda: [child.pid])
         assert memory.left() == [], "it is in use"
-    assert memory.left() == [f"sem.{name}"]
-    Path(f"/dev/shm/sem.{name}").unlink()
+    try:
+        assert memory.left() == [f"sem.{name}"]
+    finally:
+        Path(f"/dev/shm/sem.{name}").unlink()
 
 
 def test_foreign_shared_memory_is_not_looked_at_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
