@@ -128,7 +128,6 @@ print(peak_rss_bytes(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 102
 """
 
 
-@pytest.mark.slow
 def test_what_is_left_by_a_process_that_leads_a_group_and_no_session_is_no_one_else_of_that_session(tmp_path: Path) -> None:
     """Ray's workers lead groups, in the session of the coordinator: a child that outlives one must not take that with it."""
     (tmp_path / "leaving.py").write_text(LEAVING)
@@ -147,6 +146,7 @@ def test_what_is_left_by_a_process_that_leads_a_group_and_no_session_is_no_one_e
         leader.kill()
 
 
+@pytest.mark.slow
 def test_memory_that_was_freed_again_counts() -> None:
     before = peak_rss_bytes()
     ballast = bytearray(b"x" * (before + 100 * MEGABYTE))
