@@ -142,7 +142,7 @@ def test_a_trial_whose_worker_died_is_told_unless_it_is_tried_again(
     end = "completed" if epochs == 3 else end
     adapter: Any = Plain(context)
     adapter._retries = SimpleNamespace(may_retry=lambda *_: may_retry)
-    adapter._budget = SimpleNamespace(is_used_up=lambda: is_used_up, meets_goal=lambda value: False)
+    adapter._budget = SimpleNamespace(is_used_up=lambda: is_used_up, note_goal=lambda *_: None)
     adapter.ended = lambda task, outcome: ends.append(outcome)
     again = adapter._bury(Death(worker=0, pid=worker.pid, exit_code=-9), Task("t00000", {}, 1))
     is_retried = may_retry and not is_used_up and not end

@@ -84,9 +84,8 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
                 print("\n".join(printable(line) for line in traceback.splitlines()), file=sys.stderr)
     with_report = getattr(arguments, "report", False) and code != INTERRUPTED
     contents = read_results(results)
-    is_table = not arguments.json and arguments.verbose
     choice = None
-    if with_report or not (arguments.json or is_table):
+    if with_report or not (arguments.json or arguments.verbose):
         choice = choose(answers(contents), baseline=getattr(arguments, "baseline", None))
     if arguments.json:
         summary = repeated(plan, contents.records)
@@ -103,7 +102,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         report = written_report(results, choice) if with_report else None
         write_json({**values, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        write(f"\n{table(contents) if is_table or choice is None else ending_text(choice)}\n")
+        write(f"\n{table(contents) if arguments.verbose or choice is None else ending_text(choice)}\n")
         report = written_report(results, choice) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     if code == INTERRUPTED:

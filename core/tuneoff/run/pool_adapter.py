@@ -227,9 +227,8 @@ class PoolAdapter(WithPool):
     def _answered(self, task: Task, content: Any) -> Decision | None:
         if not isinstance(content, TrialOutcome):
             return self.decide(task, *content)
-        if content.state == "completed" and self._budget.meets_goal(content.value):  # of a worker without this folder
-            self.context.events.write("goal_met", trial=task.trial_id)
-            self._budget.note_goal()
+        if content.state == "completed":  # of a worker without this folder
+            self._budget.note_goal(self.context.events, task.trial_id, content.value)
         self.ended(task, content)
         return None
 

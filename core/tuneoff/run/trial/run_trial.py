@@ -203,9 +203,8 @@ class _Attempt:
                 cause = out_of_memory_cause(self.context.memory_bytes, "control group")
                 kernel_kills.claim(self.context.run_dir, slot)
             self._end(state, cause, charged)
-        if state == "completed" and self.process.budget.meets_goal(self.value):
-            self.events.write("goal_met", trial=self.trial_id)
-            self.process.budget.note_goal()
+        if state == "completed":
+            self.process.budget.note_goal(self.events, self.trial_id, self.value)
         return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
 
     def _close(self, workload: Workload | None) -> None:

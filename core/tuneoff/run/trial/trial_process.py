@@ -20,7 +20,7 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.layout import SLOTS
 from tuneoff.base.process_limits import VISIBLE, seeing
 from tuneoff.base.process_state import TrainingState
-from tuneoff.base.processes import children
+from tuneoff.base.processes import children, stat_fields
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.children import own_children
@@ -177,15 +177,16 @@ class TrialBudget:
             return True
         return self.is_over_time() or (limit is not None and self.epoch_tickets.taken >= limit)
 
-    def meets_goal(self, value: float | None) -> bool:
-        """Tell whether a completed trial's value is the first that meets the goal at which core ends the run."""
-        if self._goal is None or value is None or (value < self._goal if self._is_max else value > self._goal):
-            return False
-        return not os.path.exists(self._goal_file)
+    def note_goal(self, events: EventWriter, trial_id: str, value: float | None) -> None:
+        """End the run where a completed trial's value is the first that meets the goal at which core ends it.
 
-    def note_goal(self) -> None:
-        """End the run at its goal, once the event is written: without it the run had ended early for nothing."""
-        os.close(os.open(self._goal_file, os.O_CREAT | os.O_CLOEXEC, 0o644))
+        The event comes first: without it the run would have ended early for nothing.
+        """
+        if self._goal is None or value is None or (value < self._goal if self._is_max else value > self._goal):
+            return
+        if not os.path.exists(self._goal_file):
+            events.write("goal_met", trial=trial_id)
+            os.close(os.open(self._goal_file, os.O_CREAT | os.O_CLOEXEC, 0o644))
 
     def is_over_time(self) -> bool:
         """Tell whether the wall-clock budget is used up: counted from the first ticket of the run."""
@@ -311,8 +312,6 @@ def tree_cpu_ns(pid: int) -> int:
     total = 0
     with contextlib.suppress(OSError):  # it was reaped meanwhile: by the next reading it is among those waited for
         total = time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED)
-        with open(f"/proc/{pid}/stat", "rb") as file:  # its name may be cut within a character
-            text = file.read()
-        waited_ticks = sum(map(int, text[text.rindex(b")") + 2 :].split()[13:15]))
+        waited_ticks = sum(map(int, (stat_fields(pid) or ())[13:15]))
         total += waited_ticks * NANOSECONDS // os.sysconf("SC_CLK_TCK")
     return total + sum(map(tree_cpu_ns, children(pid)))
