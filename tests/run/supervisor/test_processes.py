@@ -114,11 +114,12 @@ def test_a_zombie_and_a_reused_pid_are_not_alive(marked: subprocess.Popen[str]) 
 
 def test_a_name_that_was_cut_within_a_character_hides_no_process() -> None:
     naming = "open('/proc/self/comm', 'wb').write(b') \\xd0'); print(flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", naming], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as named:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", naming], stdin=pipe, stdout=pipe, start_new_session=True) as named:
         assert named.stdout is not None
         named.stdout.readline()
         assert processes.is_alive(named.pid)
-        assert named.pid in processes.in_session(os.getsid(named.pid))
+        assert processes.in_session(named.pid) == [named.pid]
         began_ns = processes.process_started_ns(named.pid)
         assert processes.process_started_ns() <= began_ns <= time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         named.kill()
