@@ -102,8 +102,8 @@ class Faulty(Surrogate):
 
     Options: `kinds` (list), `rate` (fraction of faulty configurations) or `configurations` (the faulty ones: of the first kind),
     `at_epoch`, `mark` (a path: of a file that is made when the fault strikes), `once` (only while there is no such file),
-    `epoch_seconds`, `allocate_mb` and `hold_seconds` (out_of_memory, outside), `fill_folder` (disk_full), and the surrogate's
-    `noise`.
+    `allocate_mb` and `hold_seconds` (out_of_memory, outside), `fill_folder` (disk_full), and the surrogate's `noise` and
+    `epoch_seconds`.
 
     `raise`, `hang`, `exit_code` (3), `sigkill`, `out_of_memory`, `disk_full` and `outside` happen while that epoch trains; from
     that epoch on `nan` and `inf` are what each metric becomes, `no_report` leaves all metrics out, and `wrong_metric` gives them
@@ -133,12 +133,11 @@ class Faulty(Surrogate):
         self._held: tuple[int, Mapping[str, float]] | None = None
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
-        if self._settings["epoch_seconds"]:
-            time.sleep(self._settings["epoch_seconds"])
+        metrics = super().train_epoch(epoch)  # which sleeps
         is_of_training = self._fault not in (None, *_OF_METRICS, *_OF_REPORTS)
         if is_of_training and epoch == self._settings["at_epoch"] and (self._mark() or not self._settings["once"]):
             self._strike(epoch)
-        return super().train_epoch(epoch)
+        return metrics
 
     def validate(self) -> Mapping[str, float]:
         metrics = super().validate()

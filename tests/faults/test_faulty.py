@@ -32,6 +32,16 @@ def loaded(kind: Kind | None, **options: Any) -> Faulty:
     return workload
 
 
+@pytest.mark.parametrize("workload", [Faulty({"rate": 0.0, "epoch_seconds": 0.5}), Surrogate({"epoch_seconds": 0.5})])
+def test_an_epoch_lasts_once_as_long_as_asked(workload: Surrogate, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    workload.load(CONFIGURATIONS[0], SEEDS)
+    workload.train_epoch(1)
+    workload.validate()
+    assert slept == [0.5]
+
+
 def test_the_stated_fraction_is_faulty_and_all_kinds_occur() -> None:
     faults = Counter(fault_of(configuration) for configuration in CONFIGURATIONS)
     assert 1 - faults[None] / 2000 == pytest.approx(0.3, abs=0.04)
