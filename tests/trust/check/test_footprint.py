@@ -141,6 +141,20 @@ def test_a_temporary_file_that_the_run_was_seen_to_use_is_found(temporary: Path,
     assert left_since(before, RUN, RunTraces()) == []  # another program's
 
 
+def test_a_semaphore_that_its_maker_has_mapped_by_another_name_is_found(temporary: Path, start: Start) -> None:
+    before, name, seen = Footprint.now(), f"mp-{os.urandom(4).hex()}", RunTraces()
+    process = start(f"import _multiprocessing; kept = _multiprocessing.SemLock(1, 1, 1, '/{name}', False); {WAIT}")
+    try:
+        seen.look([process.pid])
+        assert {item.kind for item in left_since(before, RUN, seen)} == {"process"}  # in use
+        process.kill()
+        process.wait()
+        assert left_since(before, RUN, seen) == [Leftover("shared memory", f"/dev/shm/sem.{name}")]
+        assert left_since(before, RUN, RunTraces()) == []  # another program's
+    finally:
+        Path(f"/dev/shm/sem.{name}").unlink(missing_ok=True)
+
+
 def test_a_temporary_folder_that_a_living_process_uses_is_no_leftover(temporary: Path, start: Start) -> None:
     folder = temporary / "session"
     folder.mkdir()

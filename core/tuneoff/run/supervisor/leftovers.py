@@ -139,7 +139,7 @@ class RunMemory:
         self._looks.update(new)
         for pid in pids():
             self._pids.add(pid)
-            self._used.update(_used(pid, new))
+            self._used.update(used_memory(pid, new))
 
     def left(self) -> list[str]:
         """Return the names of what is the run's and still there, and in no use."""
@@ -151,7 +151,7 @@ class RunMemory:
         return sorted(unmapped(left))
 
 
-def _used(pid: int, names: Iterable[str]) -> Iterator[str]:
+def used_memory(pid: int, names: Iterable[str]) -> Iterator[str]:
     """Yield those names in /dev/shm that a process has mapped or open."""
     mapped, opened = _mapped(pid), set()
     with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:

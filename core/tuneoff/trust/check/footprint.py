@@ -21,7 +21,7 @@ from typing import Literal
 
 from tuneoff.base.processes import COORDINATOR, MARK, all_pids, descendants, is_alive, process_text, with_mark
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder
-from tuneoff.run.supervisor.leftovers import shared_memory, unmapped
+from tuneoff.run.supervisor.leftovers import shared_memory, unmapped, used_memory
 
 LOOKED_INTO = (".ray", "ray_results", "syne-tune", ".optuna")  # folders of frameworks in the home folder
 LISTEN = "0A"
@@ -93,8 +93,9 @@ class RunTraces:
         """Add what these processes hold now."""
         self.pids.update(pids)
         self.listeners.update(listeners_of(pids))
+        memory = shared_memory()
         for pid in pids:
-            self.paths.update(_used(pid))
+            self.paths.update(_used(pid), (f"{SHARED_MEMORY}/{name}" for name in used_memory(pid, memory)))
 
     def has(self, path: Path, execution_id: str) -> bool:
         """Tell whether a path can be tied to the run: by its use, or by its name."""
@@ -180,9 +181,8 @@ def shared_folders() -> set[Path]:
 
 def _used(pid: int) -> Iterator[str]:
     """Yield what a process has open, mapped or works in, below the folders that others use too: the entry of that folder."""
-    folders = [SHARED_MEMORY, *map(str, shared_folders())]
     text = os.fsdecode(b"\0".join(_mentioned(pid, ("maps",))))
-    for folder in folders:
+    for folder in map(str, shared_folders()):
         yield from re.findall(rf"{re.escape(folder)}/[^/\s\0]+", text)
 
 
