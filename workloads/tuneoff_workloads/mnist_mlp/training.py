@@ -6,7 +6,7 @@ import ctypes
 import functools
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from hashlib import blake2b
 from time import monotonic_ns
@@ -58,12 +58,11 @@ def choose_device(device: Device) -> torch.device:
     return torch.device("cpu")
 
 
-def _read(device: torch.device, readings: list[int]) -> int:
-    """Append the clock in ns, once a GPU, which works on its own, has done what it was given; return it."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+def _read(wait: Callable[[], None] | None, readings: list[int]) -> None:
+    """Append the clock in ns, once a GPU, which works on its own, has done what it was given: `wait` waits for it."""
+    if wait is not None:
+        wait()
     readings.append(monotonic_ns())
-    return readings[-1]
 
 
 class Evaluation(NamedTuple):
@@ -138,6 +137,7 @@ class MlpTraining:
         self._batch_positions = position - self._batch_starts
         self._batch_lengths = (count - self._batch_starts).clamp_(max=size)
         self._has_phases = options.phases
+        self._wait = functools.partial(torch.cuda.synchronize, self.device) if self.device.type == "cuda" else None
 
     @flushed_denormals()
     @torch.inference_mode()
@@ -154,7 +154,7 @@ class MlpTraining:
         for number, (batch_indices, batch_targets, log_probabilities) in enumerate(batches):
             lap = None
             if self._has_phases and number % TIMED_BATCH == first_timed:
-                lap = functools.partial(_read, self.device, readings)
+                lap = functools.partial(_read, self._wait, readings)
                 lap()
             raw, images = self._raw, self._images
             if len(batch_indices) < size:
@@ -168,8 +168,10 @@ class MlpTraining:
             if lap is not None:
                 lap()
         if readings:
-            every_ns = _read(self.device, []) - began_ns
-            spent = [sum(readings[place :: len(PHASES)]) for place in range(len(PHASES))]
+            _read(self._wait, readings)
+            every_ns = readings.pop() - began_ns
+            several = len(readings) > len(PHASES)
+            spent = [sum(readings[place :: len(PHASES)]) for place in range(len(PHASES))] if several else readings
             for name, (begin, end) in zip(PHASES, itertools.pairwise(spent), strict=False):  # the last one is `validate`
                 phase(name).ns = (end - begin) * every_ns // (spent[-1] - spent[0])
         likelihoods = self._log_probabilities.index_select(0, targets + self._batch_starts * classes)
