@@ -188,6 +188,7 @@ def test_a_trial_whose_value_ends_the_run_at_its_goal_is_not_stopped(make: Make,
     driver = make(1, sampler="fixed", configurations=(configuration,), target=target, **stopping)
     (trial,) = driver.start_all()
     assert driver.report(trial, 1, value) == ("CONTINUE" if value < 0.5 else "STOP")
+    assert value > 0.5 or driver.report(trial, 2, 0.9) == "CONTINUE"  # of the same poll: the tuner asks for the goal after it
 
 
 def test_nothing_is_proposed_once_the_budget_of_epochs_or_time_is_used(make: Make) -> None:

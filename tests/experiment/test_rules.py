@@ -34,6 +34,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {  # of a baseline
     "failures.retries": ({"failures": {"retries": 1}}, "it is 1, there 0; set it so, or write tier: tweaked"),
     "adapters.options": ({"adapters": [OPTUNA]}, "it is {'storage': 'sqlite'}, there {}; set it so, or write tier: tweaked"),
     "reports": ({"reports": "every_epoch", "adapters": ["nevergrad"]}, "it is 'every_epoch', there 'needed'"),
+    "adapters.environment.packages": (
+        {"adapters": [{"name": "nevergrad", "environment": {"packages": ["torch==2.5.0"]}}]},
+        "it is ['torch==2.5.0'], there []; set it so, or remove `rules`",
+    ),
+    "analysis.questions": ({"analysis": {"questions": {"time": "time.trial"}}}, "it is {'time': 'time.trial'}, there {"),
     "warm_up": ({"warm_up": False}, "it is false, there true; set it so, or remove `rules`"),
     "analysis.margin_percent": ({"analysis": {"margin_percent": 1}}, "it is 1.0, there 5.0"),
     "analysis.anchors": ({"anchors": {"best_known": 1.0}}, "there {"),
@@ -77,6 +82,32 @@ def test_every_variant_must_be_there(tmp_path: Path) -> None:
     )
     with pytest.raises(ExperimentError, match=r"may not change pruner\.name: it is 'none', there '(median|asha)'"):
         overridden_plan(path)
+
+
+@pytest.mark.parametrize("lacks", ["its runs of a seed", "its runs of a variant"])
+def test_a_record_that_lacks_what_one_entry_was_bad_at_breaks_the_rules(tmp_path: Path, lacks: str) -> None:
+    path = tmp_path / "all.yaml"
+    rules = {"version": 1, "tier": "baseline", "of": "S-Pruner"}
+    path.write_text(json.dumps({"include": str(experiments()["S-Pruner"]), RULES: rules}))
+    whole = overridden_plan(path)
+    assert broken_rules(whole) == ("", "")
+    label, seed, pruner = next(
+        (run.label, run.spec.seed, run.spec.experiment.pruner) for run in whole.counted if run.skip_reason is None
+    )
+    rest = [
+        run
+        for run in whole.runs
+        if run.label != label or (run.spec.seed != seed if "seed" in lacks else run.spec.experiment.pruner != pruner)
+    ]
+    assert f"may not change runs of {label}: it is " in broken_rules(replace(whole, runs=tuple(rest)))[0]
+
+
+def test_which_options_are_of_the_place_is_not_the_record_s_word(tmp_path: Path) -> None:
+    free = plan(tmp_path)
+    first = free.counted[0]
+    tuned = replace(first, spec=replace(first.spec, options={"tuned": 1}, local_options=("tuned",)))
+    text = broken_rules(replace(free, runs=tuple(tuned if run is first else run for run in free.runs)))[0]
+    assert "may not change adapters.options: it is {'tuned': 1}, there {}" in text
 
 
 def test_a_claim_of_another_experiment_is_not_known_and_of_none_refused(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def _served(folder: Results, out: Path) -> bytes:
 
 
 def _verified(folder: Results, out: Path) -> bytes:
-    return "\n".join(problem.line for problem in verify(folder.path, processes=1).problems).encode()
+    return "\n".join(problem.line for problem in verify(folder.path).problems).encode()
 
 
 def _bundled(folder: Results, out: Path) -> bytes:

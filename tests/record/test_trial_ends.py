@@ -194,7 +194,7 @@ def test_a_run_that_ends_at_its_goal(by: str) -> None:
         assert states["met"] == ("completed", None, None)
         assert states["cut"] == ("cancelled", AT_GOAL, None)
         assert run.metrics["goal.seconds"].value == run.metrics["goal.full.seconds"].value == 2
-        assert run.metrics["waste.post_goal.trials"].value == 3
+        assert run.metrics["waste.post_goal.trials"].value == 2
         assert run.metrics["goal.light.seconds"].value == 2
     names = {flag.name for flag in run.flags}
     assert names >= {"stopped_at_goal" if by else "stopped_by_core"}

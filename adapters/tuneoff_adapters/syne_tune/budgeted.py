@@ -40,6 +40,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         self._epochs = experiment.budget.epochs_per_trial
         self._objective = experiment.objective
         self._proposed = 0
+        self._at_goal: set[int] = set()
 
     def suggest(self, trial_id: int | None = None) -> Any:
         """Return the next suggestion, or None: there is none now, and none later unless a running trial fails.
@@ -75,8 +76,9 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         decision = self._inner.on_trial_result(trial, result)
         last_epoch = self._stops.get(self._dispatch.tasks[number].digest)
         is_stop = decision == SchedulerDecision.STOP or (last_epoch is not None and epoch >= last_epoch)
-        is_goal = self._objective.stop and self._objective.is_met(result.get(OBJECTIVE))
-        if not is_stop or is_goal or epoch >= self._epochs:
+        if self._objective.stop and self._objective.is_met(result.get(OBJECTIVE)):
+            self._at_goal.add(number)  # which the tuner asks about after all results of a poll
+        if not is_stop or number in self._at_goal or epoch >= self._epochs:
             return str(SchedulerDecision.CONTINUE)
         self._dispatch.stop_decided(number, epoch)
         return str(SchedulerDecision.STOP)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -86,8 +87,25 @@ class IntegerLog:
         return math.log((value + 0.5) / (value - 0.5)) / math.log(high / low)
 
 
+class _Indexed:
+    """`size` equally likely values, drawn by their indices."""
+
+    __slots__ = ()
+    cardinality = property(operator.attrgetter("size"))
+
+    def contains(self: Any, value: Any) -> bool:
+        try:
+            self.index_of(value)
+        except ExperimentError:
+            return False
+        return True
+
+    def from_unit(self: Any, unit: float) -> Any:
+        return self.value_at(min(int(unit * self.size), self.size - 1))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stepped:
+class Stepped(_Indexed):
     """`size` equally likely, ordered points low, low + step, ...: an int, an int with step, or a float with step.
 
     Exact in any framework: draw an index 0 .. size-1 and map it by `value_at`.
@@ -108,10 +126,6 @@ class Stepped:
             raise ExperimentError(f"a dimension may have at most 2^52 points, but got {self.size}; use a larger step")
         if self.integer and not (_is_integral(self.low) and _is_integral(self.step)):
             raise ExperimentError(f"an int needs whole numbers, but got low={self.low}, step={self.step}")
-
-    @property
-    def cardinality(self) -> int | None:
-        return self.size
 
     def value_at(self, index: int) -> float | int:
         """Return point `index`, computed in decimals, so that 0.1 * 3 is 0.3 and -0.3 + 3 * 0.1 is 0 everywhere."""
@@ -135,19 +149,9 @@ class Stepped:
                 return index
         raise ExperimentError(f"{value!r} is not one of the {self.size} points from {self.low} by {self.step}")
 
-    def contains(self, value: Any) -> bool:
-        try:
-            self.index_of(value)
-        except ExperimentError:
-            return False
-        return True
-
-    def from_unit(self, unit: float) -> float | int:
-        return self.value_at(min(int(unit * self.size), self.size - 1))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Categorical:
+class Categorical(_Indexed):
     """Equally likely choices without order; `ordered`: with order. Any JSON values, lists included.
 
     Exact in any framework: draw an index 0 .. len-1 and map it by `value_at`.
@@ -170,10 +174,6 @@ class Categorical:
             first[text] = number
 
     @property
-    def cardinality(self) -> int | None:
-        return len(self.choices)
-
-    @property
     def size(self) -> int:
         return len(self.choices)
 
@@ -186,16 +186,6 @@ class Categorical:
             if canonical_json(choice) == text:
                 return index
         raise ExperimentError(f"{value!r} is not one of the choices {list(self.choices)!r}")
-
-    def contains(self, value: Any) -> bool:
-        try:
-            self.index_of(value)
-        except ExperimentError:
-            return False
-        return True
-
-    def from_unit(self, unit: float) -> Any:
-        return self.choices[min(int(unit * len(self.choices)), len(self.choices) - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

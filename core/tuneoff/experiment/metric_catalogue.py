@@ -75,7 +75,11 @@ class Metric:
 
 
 def family(prefix: str, unit: str, *rows: tuple[str, str] | tuple[str, str, str], **about: Any) -> Iterator[Metric]:
-    """Yield metrics that share all but name, title and heading; `about`: the other fields of a `Metric`."""
+    """Yield metrics that share all but name, title and heading; `about`: the other fields of a `Metric`.
+
+    Counts, shares and scores are compared by their difference, all else by its ratio.
+    """
+    about.setdefault("scale", "difference" if unit in ("count", "%", "") else "ratio")
     for name, title, *heading in rows:
         yield Metric(name=f"{prefix}{name}", title=title, unit=unit, heading="".join(heading), **about)
 
@@ -116,14 +120,12 @@ _ROWS = (
         ("validation_of_core_best", "the same of core's best trial: by value, validation loss, hash of the configuration"),
         ("test", "the test score that means the same as the objective's metric", "test"),
         better="objective",
-        scale="difference",
         is_counted=True,
     ),
     *family(
         "quality.",
         "",
         ("optimism", "validation - test for `max`, test - validation for `min`: above 0 where validation looked too good"),
-        scale="difference",
         is_counted=True,
         is_signed=True,
     ),
@@ -138,7 +140,6 @@ _ROWS = (
         "count",
         ("trials", "trials begun by then"),
         ("epochs", "epochs trained by then, over all trials"),
-        scale="difference",
     ),
     *family(
         "trials.",
@@ -155,7 +156,6 @@ _ROWS = (
         ("cancelled", "used trials that ended as cancelled"),
         ("timed_out", "used trials that ended as timed_out"),
         ("failed_before_start", "failed or timed out without a ticket"),
-        scale="difference",
         is_counted=True,
     ),
     *family(
@@ -163,18 +163,16 @@ _ROWS = (
         "count",
         ("completed", "used trials that ended as completed"),
         better="higher",
-        scale="difference",
         is_counted=True,
     ),
     *family("trials.", "1/s", ("per_second", "used / (last end - first submission)"), better="higher"),
-    *family("trials.", "%", ("of_budget", "used / budget.trials"), better="higher", scale="difference", is_counted=True),
-    *family("epochs.", "count", ("trained", "epochs of all attempts"), scale="difference", is_counted=True),
+    *family("trials.", "%", ("of_budget", "used / budget.trials"), better="higher", is_counted=True),
+    *family("epochs.", "count", ("trained", "epochs of all attempts"), is_counted=True),
     *family(
         "epochs.",
         "%",
         ("of_budget", "trained / budget.epochs_total, else / (trials by epochs per trial); above 100 by retries"),
         better="higher",
-        scale="difference",
         is_counted=True,
     ),
     *family(
@@ -184,7 +182,6 @@ _ROWS = (
             (name, f"failed and timed-out trials that are charged to {name}")
             for name in ("framework", "workload", "infrastructure", "user")
         ),
-        scale="difference",
         is_counted=True,
     ),
     *family(
@@ -206,14 +203,12 @@ _ROWS = (
         "%",
         ("overhead_share", "overhead / slot time"),
         ("idle_share", "idle / slot time", "idle"),
-        scale="difference",
     ),
     *family(
         "slots.",
         "%",
         ("utilization", "busy time / slot time from the first submission to the last end"),
         better="higher",
-        scale="difference",
     ),
     *family(
         "slots.",
@@ -222,7 +217,12 @@ _ROWS = (
         ("crowded", "time in which more processes were present than there are workers"),
         *((f"{name}[N]", f"{name} time of slot N") for name in ("busy", "overhead", "idle")),
     ),
-    *family("slots.", "count", ("greatest_overlap", "most attempts at once; above workers.count the framework ran too many")),
+    *family(
+        "slots.",
+        "count",
+        ("greatest_overlap", "most attempts at once; above workers.count the framework ran too many"),
+        scale="ratio",
+    ),
     *family("slots.", "ms", ("trial_gap_median", "end of an attempt to the start of the next on the same slot")),
     *family(
         "overhead.",
@@ -251,7 +251,6 @@ _ROWS = (
         "overhead.",
         "count",
         ("reports", "mean number of reports of a used trial: of every epoch, or those that the framework gets"),
-        scale="difference",
     ),
     *family(
         "items.",
@@ -263,14 +262,14 @@ _ROWS = (
         "items.",
         "%",
         ("variation", "standard deviation of a trial's epochs over their mean, in items per second: median of the trials"),
-        scale="difference",
     ),
-    *family("phase.", "%", ("NAME", "share that a phase (load, forward, ...) had of trials' busy time"), scale="difference"),
+    *family("phase.", "%", ("NAME", "share that a phase (load, forward, ...) had of trials' busy time")),
     *family("stage.", "ms", ("NAME", "mean of the framework's own timed work: ask, tell, stop, ...")),
     *family(
         "storage.",
         "count",
         ("operations", "per used trial: SQL statements and commits, Redis commands, server calls, or journal reads and appends"),
+        scale="ratio",
     ),
     *family("storage.", "bytes", ("bytes", "what the framework's storage grew by, per used trial")),
     *family(
@@ -292,16 +291,16 @@ _ROWS = (
         "count",
         ("epochs_after_decision", "epochs trained after a decision to stop, over all trials"),
         ("ignored", "trials that ran to their end although a stop was decided"),
-        scale="difference",
     ),
     *family("stop.", "ms", ("busy_after_decision", "busy time after a decision to stop")),
     *_waste(),
-    *family("waste.", "count", ("post_goal.trials", "trials that did any work after the goal was met"), scale="difference"),
+    *family("waste.", "count", ("post_goal.trials", "trials that worked on after the goal was met")),
     *family(
         "pruning.",
         "count",
         ("saved_epochs", "epochs that pruned trials did not run (an estimate)"),
         better="higher",
+        scale="ratio",
     ),
     *family(
         "pruning.",
@@ -315,7 +314,6 @@ _ROWS = (
         "",
         ("NAME", "a score of the best checkpoint on the test split"),
         better="objective",
-        scale="difference",
         is_counted=True,
     ),
     *family("energy.", "kWh", ("trial", "TWH: mean energy of the busy segments of a used trial", "TWH")),
@@ -337,7 +335,7 @@ _ROWS = (
         ("idle", "slots that are idle within the slot window (end of deploy to best known)"),
         ("node", "the host (or hosts) as a whole, over the run, as the meter counts it"),
     ),
-    *family("energy.", "%", ("idle_share", "WR: idle / (busy + overhead + idle), in the slot window", "WR"), scale="difference"),
+    *family("energy.", "%", ("idle_share", "WR: idle / (busy + overhead + idle), in the slot window", "WR")),
     *family(
         "energy.",
         "s",
@@ -398,11 +396,10 @@ _ROWS = (
         "host.",
         "%",
         ("other_cpu_share", "CPU time of other programs in the trial step (job if under 1 s), of the run's processors"),
-        scale="difference",
     ),
-    *family("suite.", "%", ("sampler_cpu_share", "CPU time of the sampling thread, of one core"), scale="difference"),
+    *family("suite.", "%", ("sampler_cpu_share", "CPU time of the sampling thread, of one core")),
     *family("suite.", "s", ("cpu_seconds", "CPU time of tuneoff's supervising process during the run")),
-    *family("suite.", "%", ("cpu_share", "CPU time of that process over the job's", "tuneoff's CPU"), scale="difference"),
+    *family("suite.", "%", ("cpu_share", "CPU time of that process over the job's", "tuneoff's CPU")),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ROWS}
 
@@ -428,9 +425,9 @@ _DERIVED = {  # which a report derives of several runs
     for item in (
         *family("added.", "MB", ("memory", "memory of 1000 further trials"), scale="difference", is_signed=True),
         *family("copies.", "x", ("slowdown", "mean job time of the copies over that of one job alone")),
-        *family("copies.", "%", ("fairness", "Jain's index of the rates of the copies"), better="higher", scale="difference"),
+        *family("copies.", "%", ("fairness", "Jain's index of the rates of the copies"), better="higher"),
         *family("", "x", ("speed_up", "job time of the seed with the fewest workers over its own"), better="higher"),
-        *family("", "%", ("efficiency", "speed-up over the growth of the workers"), better="higher", scale="difference"),
+        *family("", "%", ("efficiency", "speed-up over the growth of the workers"), better="higher"),
     )
 }
 

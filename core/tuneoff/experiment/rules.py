@@ -5,7 +5,8 @@ What is compared are the plans of both, run by run: a word of the file about its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,18 +17,19 @@ from tuneoff.base.json_values import plain
 from tuneoff.base.packages import experiments
 from tuneoff.base.reading import read, show
 from tuneoff.base.targets import unknown_name
-from tuneoff.errors import ExperimentError, UnknownNameError
+from tuneoff.errors import ExperimentError, TuneoffError, UnknownNameError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import RULES, Plan, make_plan
 from tuneoff.experiment.schema import RulesPart
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.registry import adapter_class
 
 BASELINE = frozenset(
     {"adapters", "platform", "seeds", "timeouts", "power", "carbon", "prices"}
 )  # of the place, or who takes part
 METHOD = frozenset({"sampler", "pruner", "first_configurations", "configurations", "stops", "failures", "reports"})
 TIERS: Mapping[str, frozenset[str]] = {"baseline": BASELINE, "tweaked": BASELINE | METHOD | {"adapters.options"}}
-_JUDGED = ("primary_metric", "margin_percent", "quality_margin", "confidence", "family_size", "anchors", "weights")
+_JUDGED = ("questions", "primary_metric", "margin_percent", "quality_margin", "confidence", "family_size", "anchors", "weights")
 _OF_FILE = ("name", "include", RULES)  # which no run has
 
 
@@ -80,7 +82,7 @@ def deviation(plan: Plan, reference: Plan, rules: RulesPart) -> str:
     if not key:
         return ""
     parts = key.split(".")
-    fits = any({parts[0], ".".join(parts[:2])} & free for free in TIERS.values())
+    fits = {parts[0], ".".join(parts[:2])} & (TIERS["tweaked"] - TIERS[rules.tier])
     way_out = "set it so, or write tier: tweaked" if fits else "set it so, or remove `rules`"
     return f"tier {rules.tier} of {rules.of!r} may not change {key}: it is {show(value)}, there {show(other)}; {way_out}"
 
@@ -99,15 +101,21 @@ def _differences(plan: Plan, reference: Plan, free: frozenset[str]) -> Iterator[
         by_adapter.setdefault(_adapter(run.spec), []).append(_settings(run.spec, free))
     for run in plan.counted:
         settings = _settings(run.spec, free)
-        allowed = by_adapter.get(_adapter(run.spec)) or [{**settings, "adapters.options": {}}]
+        allowed = by_adapter.get(_adapter(run.spec)) or [
+            {**settings, "adapters.options": {}, "adapters.environment.packages": []}
+        ]
         if settings not in allowed:
             yield from ((key, settings[key], allowed[0][key]) for key in settings if settings[key] != allowed[0][key])
+    cells: dict[str, set[tuple[str, int]]] = {}  # of each entry, which must be the same
+    for run in plan.counted:
+        cells.setdefault(run.label, set()).add((canonical_json(_task(run.spec, free)), run.spec.seed))
+    every = set[tuple[str, int]]().union(*cells.values())
+    yield from ((f"runs of {label}", len(cell), len(every)) for label, cell in cells.items() if cell != every)
     of_files = [
         {
             **({} if "reports" in free else {"reports": each.content.get("reports", "needed")}),
             # as written: what is planned also depends on what is installed
             "warm_up": each.content.get("warm_up", True),
-            "analysis.questions": (each.content.get("analysis") or {}).get("questions"),
             **{f"analysis.{key}": each.analysis.get(key) for key in _JUDGED},
         }
         for each in (plan, reference)
@@ -140,8 +148,13 @@ def _adapter(spec: RunSpec) -> tuple[str, str]:
 
 def _settings(spec: RunSpec, free: frozenset[str]) -> dict[str, Any]:
     """Return what an adapter is set to, beyond where and how patiently it is run."""
-    options = {name: value for name, value in spec.options.items() if name not in spec.local_options}
-    settings = {"adapters.options": options, "reports": spec.reports}
+    local: Collection[str] = ()  # by the installed adapter: a record may name any
+    if ":" not in spec.adapter:
+        with contextlib.suppress(TuneoffError):
+            local = adapter_class(spec.adapter).local_options_on(spec.platform)
+    options = {name: value for name, value in spec.options.items() if name not in local}
+    packages = [*spec.environment.packages] if spec.environment else []
+    settings = {"adapters.options": options, "adapters.environment.packages": packages, "reports": spec.reports}
     return {key: value for key, value in settings.items() if key not in free}
 
 

@@ -105,7 +105,12 @@ def waste_metrics(run: RunRecord) -> dict[str, MetricValue]:
         values[f"waste.{policy}.time"] = milliseconds(wasted, "")
         values[f"waste.{policy}.core_time"] = metric_value(wasted * experiment.workers.cpus / 1e6, "core-ms")
         if policy == "post_goal" and experiment.objective.stop:
-            trials = {trial for (trial, _), _, _ in wasted_attempts(run, policy)}
+            goal = goal_reached(run)  # its own trial ends a moment later
+            trials = {
+                trial
+                for (trial, _), attempt, _ in wasted_attempts(run, policy)
+                if goal is None or trial != goal.trial or attempt.epochs[-1].ended_ns > goal.at_ns
+            }
             values["waste.post_goal.trials"] = metric_value(len(trials), "count")
     return values
 

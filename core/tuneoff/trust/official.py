@@ -103,11 +103,11 @@ def manifest_beside(results: Path) -> Mapping[str, Any] | None:
     return manifest if isinstance(manifest, dict) and manifest.get("kind") == KIND else None
 
 
-def check_official(results: Path, notes: list[str]) -> tuple[list[Problem], str]:
+def check_official(results: Path) -> tuple[list[Problem], str]:
     """Return what of an unpacked bundle's official result does not follow from its records; and why that is not known, if so.
 
-    It is not known where another tuneoff made it and this one would write something else: of the same records, both may be right.
-    `notes`: what a reader should know beside that.
+    It is not known where there is none, and where another tuneoff made it and this one would write something else: of the same
+    records, both may be right.
     """
     top = results.absolute().parent
     findings = {name: Findings(where=f"../{name}") for name in OFFICIAL}
@@ -118,8 +118,7 @@ def check_official(results: Path, notes: list[str]) -> tuple[list[Problem], str]
         except OSError as error:
             findings[name].add("file", "", f"cannot be read: {error.strerror}")
     if not contents:
-        notes.append("the bundle has no answer and no page: an earlier tuneoff made it, or they were removed")
-        return [], ""
+        return [], "the bundle has no answer and no page: an earlier tuneoff made it, or they were removed"
     answer, differing = findings[ANSWER], {name: Findings(where=f"../{name}") for name in OFFICIAL}
     stored: Any = None
     made_by = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,10 +17,10 @@ from builders.made_runs import METRIC
 from builders.present import present
 from builders.refusals import refusal
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.answers.answer import WITHOUT_DISTURBED, Outcome
 from tuneoff.judge.comparison.diff import OTHER_MACHINE, Change, Comparison, compared
 from tuneoff.judge.comparison.diff_output import lines, to_json
-from tuneoff.judge.results import Results
+from tuneoff.judge.results import SHARE, Results
 from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
@@ -42,6 +43,10 @@ def changed(runs: Runs, factor: float = 1.0, noise: float = 0.01, name: str = ""
 def change(found: Comparison, adapter: str, question: str) -> Change:
     (one,) = [one for one in found.changes if (one.adapter, one.question.name) == (adapter, question)]
     return one
+
+
+def times(runs: Runs) -> list[float]:
+    return [present(record.metrics["time.jct"].value) for _, record in runs]
 
 
 def folder(*groups: Sequence[tuple[RunSpec, RunRecord | None]], name: str = "b", **more: Any) -> Results:
@@ -118,6 +123,57 @@ def test_when_the_plain_pool_changed_too_the_framework_is_not_blamed_alone() -> 
     text = "\n".join(lines(found))
     assert "the baseline: this is the machine, or tuneoff" in text
     assert "serial, the baseline, changed too" in text
+
+
+def test_what_the_baseline_changed_by_is_taken_off_the_others() -> None:
+    """On a machine that is 1.5 times as slow today, a framework that is 1.3 times as slow by itself is 1.95 times as slow."""
+    serial, optuna = changed(SERIAL, 1.5, noise=0.1), changed(OPTUNA, 1.95)
+    for baseline, factor in ((None, 1.95), ("serial", 1.3)):
+        found = compared(OLD, folder(serial, optuna), baseline)
+        verdict = present(change(found, "optuna", "time").verdict)
+        assert math.exp(present(verdict.interval).estimate) == pytest.approx(factor, rel=0.1)
+        slower = [now / before if baseline else 1.0 for before, now in zip(times(SERIAL), times(serial), strict=True)]
+        expected = [time / by for time, by in zip(times(optuna), slower, strict=True)]
+        assert [row.one for row in verdict.differences] == pytest.approx(expected)
+        assert [row.other for row in verdict.differences] == pytest.approx(times(OPTUNA))
+        assert change(found, "serial", "time").outcome is Outcome.WORSE, "its own change stays what it is"
+        assert ("less what serial changed by" in "\n".join(lines(found))) is (baseline is not None)
+        assert to_json(found)["baseline"] == baseline
+    both = compared(OLD, folder(changed(SERIAL, 1.5), changed(OPTUNA, 1.5)), "serial")
+    assert change(both, "optuna", "time").outcome is Outcome.EQUIVALENT
+
+
+def test_nothing_is_less_by_what_a_baseline_that_is_not_done_changed_by() -> None:
+    for new in (folder(changed(OPTUNA, 2.0)), folder(SERIAL[:9], OPTUNA), folder(runs_of("serial", failed=(3,)), OPTUNA)):
+        found = compared(OLD, new, "serial")
+        of_optuna = [one for one in found.changes if one.adapter == "optuna"]
+        assert {(one.verdict, one.reason) for one in of_optuna} == {(None, "serial is not done in each seed of both")}
+
+
+def test_what_disturbed_the_baseline_disturbs_what_is_less_by_its_change() -> None:
+    def watched(runs: Runs, folder: str, **more: Any) -> Runs:
+        share = {SHARE: metric_value(0, "%")}
+        return [
+            (spec, replace(one, metrics={**one.metrics, **share}, execution_id=f"{one.execution_id}{folder}", **more))
+            for spec, one in runs
+        ]
+
+    flags = (FlagRecord(name="disturbed", text="x"),)
+    old = folder(watched(SERIAL, "a"), watched(OPTUNA, "a"), name="a")
+    new = folder(watched(changed(SERIAL, 0.5), "b", flags=flags), watched(changed(OPTUNA), "b"))
+    found = compared(old, new, "serial")
+    (told,) = [line for line in lines(found) if line.startswith("  optuna random: time is worse, 2.0")]
+    assert "10 of 40 runs disturbed" in told
+    assert "serial, the baseline" not in told
+    verdict = present(change(found, "optuna", "time").verdict)
+    assert not verdict.is_robust
+    assert WITHOUT_DISTURBED in {choice.choice for choice in verdict.sensitivities}
+
+
+def test_a_quality_is_less_by_what_the_baseline_s_is() -> None:
+    found = compared(OLD, folder(runs_of("serial", quality=0.8), runs_of("optuna", quality=0.8)), "serial")
+    assert change(found, "optuna", "quality").outcome is Outcome.EQUIVALENT
+    assert change(found, "serial", "quality").outcome is Outcome.WORSE
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tuneoff.judge.answers.answer import (
     Verdict,
 )
 from tuneoff.judge.groups import Group, log_billing_step
-from tuneoff.judge.results import FEWEST_UNDISTURBED, Run, Scope, Value, disturbance, is_disturbed, value
+from tuneoff.judge.results import FEWEST_UNDISTURBED, Run, Value, disturbance, is_disturbed, value
 from tuneoff.judge.stats.location import Interval, median
 from tuneoff.judge.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.judge.stats.power import seeds_needed
@@ -57,19 +57,31 @@ _PARTS = {  # metric: what of the job it is of, and the metric by which the sum 
 
 
 class PairComparison:
-    """Two groups of a scope on one question; `alpha`: the error that the verdict may have."""
+    """Two groups of a scope on one question; `alpha`: the error that the verdict may have.
 
-    def __init__(self, group: Group, other: Group, question: Question, alpha: float, *, is_noise: bool = False) -> None:
+    `bases`: groups, one for each, done in all of its seeds: what they differ by is taken off.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        other: Group,
+        question: Question,
+        alpha: float,
+        *,
+        is_noise: bool = False,
+        bases: Sequence[Group] = (),
+    ) -> None:
         self.group, self.other, self.question, self.alpha, self.is_noise = group, other, question, alpha, is_noise
-        self.scope: Scope = group.scope
-        self.pair = pair(group, other, question)
+        self._all = (group, other, *bases)
+        self.pair = pair(group, other, question, self._measure(value))
 
     def verdict(self) -> Verdict:
         """Return what is claimed of the first group against the other."""
         values = self.pair.values
         bare = Verdict(
             question=self.question,
-            scope=self.scope,
+            scope=self.group.scope,
             one=self.group.label,
             other=self.other.label,
             outcome=Outcome.NOT_JUDGED,
@@ -129,7 +141,24 @@ class PairComparison:
 
     @property
     def _used(self) -> list[Run]:
-        return [group.by_seed[row.seed] for group in (self.group, self.other) for row in self.pair.usable]
+        return [group.by_seed[row.seed] for group in self._all for row in self.pair.usable]
+
+    def _measure(self, measure: Measure) -> Measure:
+        """Return the measure by which the first group's values are what they would be with the second group's base."""
+        group, _, *bases = self._all
+        firsts = {id(run) for run in group.runs if bases}
+
+        def rebased(run: Run, metric: str) -> Value:
+            seen = measure(run, metric)
+            if id(run) not in firsts or seen.value is None:
+                return seen
+            new, old = (measure(base.by_seed[run.seed], metric).value for base in bases)
+            is_ratio = self.question.scale == "ratio"
+            if new is None or old is None or (is_ratio and min(new, old) <= 0):
+                return replace(seen, value=None, reason=f"{bases[0].label} has no value")
+            return replace(seen, value=seen.value * old / new if is_ratio else seen.value + old - new)
+
+        return rebased
 
     @property
     def _step(self) -> float:
@@ -205,14 +234,13 @@ class PairComparison:
             widths = {seed: math.inf if of is None else of.high - of.low for seed, of in intervals.items()}
             sensitivities.append(tried[max(widths, key=widths.__getitem__)])
 
-        both = (self.group, self.other)
-        undisturbed = [row for row in rows if all(is_disturbed(group.by_seed[row.seed]) is False for group in both)]
+        undisturbed = [row for row in rows if all(is_disturbed(group.by_seed[row.seed]) is False for group in self._all)]
         if len(undisturbed) < len(rows):  # at the smallest error that so many pairs allow
             alpha = max(self.alpha, 2.0 ** (1 - len(undisturbed)))
             sensitivities.append(self._sensitivity(WITHOUT_DISTURBED, undisturbed, fewest=FEWEST_UNDISTURBED, alpha=alpha))
         if weights is not None:
             for choice, ratio in zip(ENDS, (weights.low, weights.high), strict=True):
-                differences = pair(self.group, self.other, self.question, weighted(ratio))
+                differences = pair(self.group, self.other, self.question, self._measure(weighted(ratio)))
                 if differences.excluded is not None or len(differences.values) < len(self.pair.values):
                     sensitivities.append(Sensitivity(choice=choice, outcome=Outcome.NOT_JUDGED, interval=None))
                 else:

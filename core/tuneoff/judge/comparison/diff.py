@@ -28,7 +28,7 @@ from tuneoff.judge.comparison.environments import (
 )
 from tuneoff.judge.comparison.values import ABSENT, compare_values, values_of
 from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
-from tuneoff.judge.results import EXCLUDED, Results, Scope, read_results, units
+from tuneoff.judge.results import EXCLUDED, Results, Scope, units
 from tuneoff.judge.stats.location import Interval
 from tuneoff.record.run_record import FAILED
 
@@ -133,6 +133,7 @@ class Comparison:
     environment: tuple[EnvironmentRow, ...]  # what differs
     analysis: Mapping[str, Sides]
     sentinel: float | None
+    baseline: str | None  # the label whose change is taken off those of the others, seed by seed
     changes: tuple[Change, ...]
     exact: tuple[BitComparison, ...]
     ended: tuple[StatusChange, ...]
@@ -160,18 +161,8 @@ class Comparison:
         return any(change.outcome not in (None, Outcome.NOT_JUDGED) for change in self.changes)
 
 
-def compare(old_folder: Path, new_folder: Path) -> Comparison:
-    """Return what changed from the old folder to the new one.
-
-    Raises:
-        ResultsError: one is not a results folder, or a file in it is damaged.
-        ExperimentError: they have no run in common.
-    """
-    return compared(read_results(old_folder), read_results(new_folder))
-
-
-def compared(old: Results, new: Results) -> Comparison:
-    """Return what changed between two folders that were read.
+def compared(old: Results, new: Results, baseline: str | None = None) -> Comparison:
+    """Return what changed from the old folder to the new one; what `baseline`, a label, changed by is taken off the others.
 
     Raises:
         ExperimentError: they have no run in common; named is how the first runs of the same adapter differ.
@@ -220,7 +211,8 @@ def compared(old: Results, new: Results) -> Comparison:
             if old.plan.analysis.get(name) != new.plan.analysis.get(name)
         },
         sentinel=sentinel_ratio(a, b) if same_machine else None,
-        changes=tuple(_changes(matched, both, old, same_machine)),
+        baseline=baseline,
+        changes=tuple(_changes(matched, both, old, same_machine, baseline)),
         exact=tuple(exact for pair in matched if (exact := _exact(pair, same_machine)) is not None),
         ended=tuple(sorted(ended, key=lambda change: (not change.is_failure, change.is_recovery))),
         flags={flag: (in_a[flag], in_b[flag]) for flag in sorted({*in_a, *in_b}) if in_a[flag] != in_b[flag]},
@@ -229,7 +221,11 @@ def compared(old: Results, new: Results) -> Comparison:
 
 
 def _changes(
-    matched: Sequence[MatchedGroups], both: tuple[Sequence[Group], Sequence[Group]], old: Results, same_machine: bool
+    matched: Sequence[MatchedGroups],
+    both: tuple[Sequence[Group], Sequence[Group]],
+    old: Results,
+    same_machine: bool,
+    baseline: str | None,
 ) -> Iterator[Change]:
     """Yield each question of each entry, judged by what the old folder froze, at its family's size."""
     plan = frozen(old.plan.analysis)
@@ -237,17 +233,22 @@ def _changes(
     unit_of = units(runs, plan.questions.values())
     firsts = [group for group in matched if group.old.spec.replicate == 0]  # an equal entry again is for the noise
     in_scope = Counter(group.old.scope for group in firsts)
+    of_scope = {group.old.scope: group for group in firsts if group.old.label == baseline}
     for group in firsts:
         alpha = plan.alpha(in_scope[group.old.scope])
         for question in plan.questions_of(group.old.spec.experiment, unit_of):
             blocked = None  # or why it is not compared
+            base = of_scope.get(group.old.scope) if baseline else group
+            bases = (base.new, base.old) if base and base is not group else ()
             if group.old.excluded or group.new.excluded:
                 blocked = EXCLUDED
             elif not all(any(run.will_run for run in side.runs) for side in (group.old, group.new)):
                 blocked = "skipped"
             elif not same_machine and not metric(question.metric).is_counted:
                 blocked = OTHER_MACHINE
-            judged = PairComparison(group.new, group.old, question, alpha).verdict() if blocked is None else None
+            elif not base or not all(group.old.by_seed.keys() <= side.done.keys() for side in bases):
+                blocked = f"{baseline} is not done in each seed of both"
+            judged = PairComparison(group.new, group.old, question, alpha, bases=bases).verdict() if blocked is None else None
             yield Change(
                 name=group.name,
                 adapter=group.old.spec.adapter,

@@ -28,7 +28,10 @@ NOT_INTERLEAVED = "The runs of A and B were not interleaved: changes of time, en
 def lines(comparison: Comparison) -> list[str]:
     """Return the whole comparison."""
     texts = [*headline(comparison), "", f"A: {comparison.folders[0]}", f"B: {comparison.folders[1]}"]
-    texts.append(f"{counted(comparison.runs, 'run')} of the same experiments in both; differences are B - A, paired by seed")
+    without = f", less what {comparison.baseline} changed by" if comparison.baseline else ""
+    texts.append(
+        f"{counted(comparison.runs, 'run')} of the same experiments in both; differences are B - A, paired by seed{without}"
+    )
     by_reason: dict[str, dict[str, list[str]]] = {}  # why a question of an entry is not compared
     for change in comparison.changes:
         if change.verdict is None:
@@ -60,7 +63,7 @@ def headline(comparison: Comparison) -> Iterator[str]:
     """Yield what changed beyond noise, or that nothing did, or that nothing was judged."""
     if comparison.has_changed:
         yield "changed beyond noise:"
-        yield from (f"  {_change(change, comparison.changes)}" for change in comparison.beyond)
+        yield from (f"  {_change(change, comparison)}" for change in comparison.beyond)
         for exact in comparison.unequal:
             values = counted(exact.values, "value")
             yield f"  {exact.name}: {exact.unequal} of {values} of equal configurations differ in their bits"
@@ -83,7 +86,7 @@ def headline(comparison: Comparison) -> Iterator[str]:
         yield "nothing is judged: no question has enough seeds in both folders; what can be compared did not change"
 
 
-def _change(change: Change, others: Sequence[Change]) -> str:
+def _change(change: Change, comparison: Comparison) -> str:
     assert change.verdict is not None
     word = "better" if change.outcome is Outcome.BETTER else "worse"
     text = f"{change.name}: {change.question.name} is {word}, {seen_text(change.verdict)}"
@@ -94,7 +97,7 @@ def _change(change: Change, others: Sequence[Change]) -> str:
     notes.append(change.verdict.disturbance.text)
     is_noise = any(is_within_noise(change.verdict.interval, noise.interval) for noise in change.noise)
     notes += ["no larger than a framework's difference from itself"] if is_noise else []
-    notes += _pool(change, others)
+    notes += _pool(change, comparison.changes) if comparison.baseline is None else []
     return f"{text} ({'; '.join(notes)})"
 
 
@@ -178,7 +181,7 @@ def _environment(comparison: Comparison) -> list[str]:
 def to_json(comparison: Comparison) -> dict[str, Any]:
     """Return everything that the text says, and each pair of seeds, for `write_json`."""
     return {
-        **values(comparison, ("has_changed", "runs", "same_machine", "environment", "analysis", "exact", "flags")),
+        **values(comparison, ("has_changed", "runs", "same_machine", "baseline", "environment", "analysis", "exact", "flags")),
         "answer": list(headline(comparison)),
         "a": comparison.folders[0].resolve(),
         "b": comparison.folders[1].resolve(),

@@ -6,6 +6,7 @@ Times are seconds since the run's start. What a trial is charged and is not know
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -54,30 +55,31 @@ class Column:
         return {"key": "category", "text": "str", "number": "float64"}[self.type]
 
 
+always = functools.partial(Column, always=True)
 Columns = Mapping[str, Column]
 
 RUN_KEYS: Columns = {  # in every table, for most readers group by them
-    "run_id": Column("key", "the run: hash of what defines it", always=True),
-    "execution_id": Column("key", "one try at the run", always=True),
-    "adapter": Column("key", "the adapter", always=True),
-    "label": Column("key", "the adapter, with its platform where that is not local: group by this", always=True),
-    "sampler": Column("key", "the sampler", always=True),
-    "pruner": Column("key", "the pruner", always=True),
-    "seed": Column("integer", "the run's seed", always=True),
-    "warm_up": Column("truth", "a warm-up, never counted", always=True),
-    "excluded": Column("truth", "a flag keeps it out of every ranking", always=True),
-    "is_selected": Column("truth", "this execution stands for its run, and the run counts", always=True),
+    "run_id": always("key", "the run: hash of what defines it"),
+    "execution_id": always("key", "one try at the run"),
+    "adapter": always("key", "the adapter"),
+    "label": always("key", "the adapter, with its platform where that is not local: group by this"),
+    "sampler": always("key", "the sampler"),
+    "pruner": always("key", "the pruner"),
+    "seed": always("integer", "the run's seed"),
+    "warm_up": always("truth", "a warm-up, never counted"),
+    "excluded": always("truth", "a flag keeps it out of every ranking"),
+    "is_selected": always("truth", "this execution stands for its run, and the run counts"),
 }
 RUN_COLUMNS: Columns = {
     **RUN_KEYS,
-    "platform": Column("key", "where the framework was put", always=True),
-    "workload": Column("key", "what was trained", always=True),
-    "replicate": Column("integer", "number of the adapter's entry in the file, from 0", always=True),
-    "copy": Column("integer", "number among the jobs of the entry that ran at the same time, from 0", always=True),
-    "variant": Column("key", "what `matrix:` and `tasks:` set in this run, as JSON", always=True),
-    "metric": Column("key", "the objective", always=True),
-    "mode": Column("key", "`max` or `min`", always=True),
-    "status": Column("key", "status of the execution", always=True),
+    "platform": always("key", "where the framework was put"),
+    "workload": always("key", "what was trained"),
+    "replicate": always("integer", "number of the adapter's entry in the file, from 0"),
+    "copy": always("integer", "number among the jobs of the entry that ran at the same time, from 0"),
+    "variant": always("key", "what `matrix:` and `tasks:` set in this run, as JSON"),
+    "metric": always("key", "the objective"),
+    "mode": always("key", "`max` or `min`"),
+    "status": always("key", "status of the execution"),
     "reason": Column("text", "why it is not done"),
     "charged": Column("key", "who is charged for that"),
     "cpu_limit": Column("key", "what limited the processors of its slots"),
@@ -96,20 +98,20 @@ _USED = {
 CHARGED = (*_USED, "busy_seconds", "waste_default_seconds", "waste_post_goal_seconds")
 TRIAL_COLUMNS: Columns = {
     **RUN_KEYS,
-    "trial": Column("text", "the trial, unique in its execution", always=True),
+    "trial": always("text", "the trial, unique in its execution"),
     "framework_id": Column("text", "the framework's own name of it"),
-    "state": Column("key", "how it ended", always=True),
+    "state": always("key", "how it ended"),
     "cause": Column("text", "why it failed"),
     "charged": Column("key", "who is charged for that"),
-    "attempts": Column("integer", "number of its attempts", "count", always=True),
+    "attempts": always("integer", "number of its attempts", "count"),
     "slot": Column("integer", "slot of its last attempt; missing: no process took it up"),
-    "configuration": Column("text", "its configuration, as JSON", always=True),
-    "digest": Column("text", "hash of the configuration, equal in every framework", always=True),
+    "configuration": always("text", "its configuration, as JSON"),
+    "digest": always("text", "hash of the configuration, equal in every framework"),
     "value": Column("number", "best validation value of its last attempt", "the metric's"),
     "value_epoch": Column("integer", "the epoch of that value"),
     "stop_epoch": Column("integer", "the epoch on whose report the decision to stop fell"),
-    "epochs_trained": Column("integer", "epochs of all attempts", "count", always=True),
-    "ended_early": Column("truth", "its training ended by itself before its planned epochs", always=True),
+    "epochs_trained": always("integer", "epochs of all attempts", "count"),
+    "ended_early": always("truth", "its training ended by itself before its planned epochs"),
     "submitted_seconds": Column("number", "submission of its first attempt, since the run's start", "s"),
     "started_seconds": Column("number", "start of its first attempt, since the run's start", "s"),
     "ended_seconds": Column("number", "end of its last attempt, since the run's start", "s"),
@@ -130,46 +132,46 @@ TRIAL_COLUMNS: Columns = {
 }
 EPOCH_COLUMNS: Columns = {
     **RUN_KEYS,
-    "trial": Column("text", "the trial", always=True),
-    "attempt": Column("integer", "the attempt, from 1", always=True),
-    "epoch": Column("integer", "the epoch, from 1", always=True),
-    "ended_seconds": Column("number", "trained, validated and saved, since the run's start", "s", always=True),
+    "trial": always("text", "the trial"),
+    "attempt": always("integer", "the attempt, from 1"),
+    "epoch": always("integer", "the epoch, from 1"),
+    "ended_seconds": always("number", "trained, validated and saved, since the run's start", "s"),
     "reported_seconds": Column("number", "its report returned, since the run's start", "s"),
-    "train_seconds": Column("number", "training", "s", always=True),
-    "validate_seconds": Column("number", "validation", "s", always=True),
-    "checkpoint_seconds": Column("number", "saving", "s", always=True),
-    "restored": Column("truth", "trained by an earlier attempt, from whose checkpoint this one went on", always=True),
+    "train_seconds": always("number", "training", "s"),
+    "validate_seconds": always("number", "validation", "s"),
+    "checkpoint_seconds": always("number", "saving", "s"),
+    "restored": always("truth", "trained by an earlier attempt, from whose checkpoint this one went on"),
     "items": Column("integer", "items that it was trained on, as the training counted them", "count"),
-    "metric": Column("key", "which metric of the epoch", always=True),
+    "metric": always("key", "which metric of the epoch"),
     "value": Column("number", "its value; missing: not finite", "the metric's"),
     "non_finite": Column("key", "what a value that is not finite was"),
 }
 METRIC_COLUMNS: Columns = {
     **RUN_KEYS,
-    "name": Column("key", "the metric", always=True),
+    "name": always("key", "the metric"),
     "value": Column("number", "its value", "see `unit`"),
-    "unit": Column("key", "its unit", always=True),
-    "kind": Column("key", "measured, derived, estimated or declared", always=True),
-    "source": Column("key", "what it was computed from", always=True),
+    "unit": always("key", "its unit"),
+    "kind": always("key", "measured, derived, estimated or declared"),
+    "source": always("key", "what it was computed from"),
     "n_samples": Column("integer", "how many observations it rests on", "count"),
     "coverage": Column("number", "share of the window that they cover", "0 to 1"),
     "reason_if_null": Column("text", "why there is no value"),
 }
 STEP_COLUMNS: Columns = {
     **RUN_KEYS,
-    "step": Column("key", "part of the job completion time", always=True),
+    "step": always("key", "part of the job completion time"),
     "milliseconds": Column("number", "how long it took", "ms"),
     **_USED,
 }
 DECLARED_COLUMNS: Columns = {
     **RUN_KEYS,
-    "symbol": Column("key", "the declared variable's symbol", always=True),
-    "variable": Column("key", "its name", always=True),
-    "declared": Column("text", "what was declared, as JSON", always=True),
-    "found": Column("text", "what was found, as JSON", always=True),
-    "unit": Column("key", "its unit", always=True),
+    "symbol": always("key", "the declared variable's symbol"),
+    "variable": always("key", "its name"),
+    "declared": always("text", "what was declared, as JSON"),
+    "found": always("text", "what was found, as JSON"),
+    "unit": always("key", "its unit"),
     "agrees": Column("truth", "whether they agree; missing: nothing can tell"),
-    "how": Column("text", "by what it was found, or why it was not", always=True),
+    "how": always("text", "by what it was found, or why it was not"),
 }
 TABLES: dict[str, Columns] = {
     "runs": RUN_COLUMNS,

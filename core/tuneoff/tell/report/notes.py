@@ -141,7 +141,7 @@ def _goals(groups: Sequence[Group]) -> Iterator[str]:
         seconds, *spent = (_figure(group, metric) for metric in GOAL)
         met = len(group.estimate("goal.seconds").present)
         first = f"{name(group)}: goal {objective.goal:g} met in {met} of {counted(len(group.done), 'run')}"
-        after = f"; spent after it: {', '.join(spent)} of trials" if objective.stop else ""
+        after = f"; spent after it: {', '.join(spent)}" if objective.stop else ""
         yield f"{first}, medians: {', '.join(named) or seconds}{after}."
 
 

@@ -202,7 +202,11 @@ def facts(choice: Choice) -> list[str]:
     at_most = "at most " if any(run.spec.experiment.objective.stop for run in planned) else ""
     trials = at_most + counted_range((run.spec.experiment.budget.trials for run in planned), "trial")
     rules = results.plan.analysis.get(RULES)
-    tier = f"tier {rules.get('tier')} of {rules.get('of')} (rules {rules.get('version')})" if isinstance(rules, Mapping) else ""
+    tier = (
+        f"claims tier {rules.get('tier')} of {rules.get('of')} (rules {rules.get('version')})"
+        if isinstance(rules, Mapping)
+        else ""
+    )
     days = sorted(record.started_at[:10] for record in results.selected.values() if record.started_at)
     texts = [
         tier,

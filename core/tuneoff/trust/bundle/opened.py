@@ -41,8 +41,7 @@ class Bundle:
     """What a bundle holds: its manifest, the plan, and by run id the execution that stands for each run.
 
     The plan's labels follow from its specifications, not the bundle's own words.
-    `problems`: what does not follow from the raw files in it, recomputed now. `seals_hold`: the raw files are those that the
-    records were sealed with.
+    `problems`: what does not follow from the raw files in it, recomputed now.
     """
 
     path: Path
@@ -51,7 +50,6 @@ class Bundle:
     plan: Plan
     records: dict[str, RunRecord]
     problems: tuple[str, ...]
-    seals_hold: bool
     not_known: str = ""  # why nobody here can tell whether its answer follows from its records, if so
 
 
@@ -103,7 +101,6 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
         plan=plan,
         records=selected_executions(stored_runs),
         problems=tuple(problem.line.replace(f"{folder}/", "") for problem in problems),
-        seals_hold=all(problem.check != "seal" for problem in problems),
         not_known=verification.not_known,
     )
 

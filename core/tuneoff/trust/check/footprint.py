@@ -138,11 +138,10 @@ class Footprint:
         )
 
 
-def left_since(before: Footprint, execution_id: str, seen: RunTraces | None = None) -> list[Leftover]:
+def left_since(before: Footprint, execution_id: str, seen: RunTraces) -> list[Leftover]:
     """Return what is new, is of the run, and still there after a moment."""
     deadline = time.monotonic() + SETTLE_SECONDS
-    traces = seen or RunTraces()
-    while (leftovers := _left(before, execution_id, traces)) and time.monotonic() < deadline:
+    while (leftovers := _left(before, execution_id, seen)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return leftovers
 

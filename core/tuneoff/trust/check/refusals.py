@@ -19,7 +19,7 @@ from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy,
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.run.child import answer_request
 from tuneoff.trust.check.evidence import Refusals, RequestAnswer
-from tuneoff.trust.check.footprint import Footprint, left_since
+from tuneoff.trust.check.footprint import Footprint, RunTraces, left_since
 from tuneoff.trust.check.planned_runs import EPOCHS, NUMBERS, listed, random_search, scripted, sound
 
 UNKNOWN = "conformance_unknown"
@@ -35,7 +35,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     answers = list(ask(spec, adapter))
     module = adapter.capabilities.module
     imported = bool(module) and module not in imported_before and module in sys.modules
-    return asdict(Refusals(answers=answers, framework_imported=imported, leftovers=left_since(before, UNKNOWN)))
+    return asdict(Refusals(answers=answers, framework_imported=imported, leftovers=left_since(before, UNKNOWN, RunTraces())))
 
 
 def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[RequestAnswer]:

@@ -50,7 +50,6 @@ def run_all(
     tasks: Sequence[T],
     sizes: Sequence[int],
     progress: Progress | None = None,
-    processes: int | None = None,
 ) -> list[R]:
     """Return `work` of each task, in their order. `work` must be importable by other processes, and end in a result.
 
@@ -59,7 +58,7 @@ def run_all(
     report = progress or (lambda done, total: None)
     results: dict[int, R] = {}
     small = [index for index, size in enumerate(sizes) if size < LARGE_BYTES]
-    count = min(processes, len(small)) if processes is not None else usable_processes(len(small))
+    count = usable_processes(len(small))
     report(0, len(tasks))
     if count > 1:
         with contextlib.suppress(BrokenProcessPool, OSError):  # one was killed, or none can be started: the rest is done here
@@ -82,7 +81,7 @@ def run_all(
 
 
 def usable_processes(tasks: int) -> int:
-    """Return how many processes share so many tasks where nobody asks for a number."""
+    """Return how many processes share so many tasks: as many as there are processors, where that pays."""
     return min(len(os.sched_getaffinity(0)), MOST_PROCESSES, tasks // CHUNK) if tasks >= LEAST_TASKS else 1
 
 
@@ -123,10 +122,8 @@ class Verification:
         return not self.problems
 
 
-def verify(results: Path, progress: Progress | None = None, processes: int | None = None) -> Verification:
+def verify(results: Path, progress: Progress | None = None) -> Verification:
     """Recompute everything in a results folder and return what differs; nothing is written.
-
-    `processes`: how many at most share the work; None: as many as there are processors, where that pays.
 
     Raises:
         ResultsError: it is not a results folder, or it cannot be read.
@@ -156,7 +153,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     has_ended = False if is_running else came_to_end(results)
     jobs = {run.run_id: run.spec.shared_key for run in plan.runs}
     verification.outcomes += _without_records(bare, jobs, is_running, has_ended)
-    verification.outcomes += run_all(verify_execution, tasks, [_size(task.folder) for task in tasks], progress, processes)
+    verification.outcomes += run_all(verify_execution, tasks, [_size(task.folder) for task in tasks], progress)
     verification.outcomes.sort(key=lambda outcome: outcome.where)
     is_listed = not any(problem.where == RUNS for problem in plan.problems)
     if plan.is_read and is_listed:
@@ -180,7 +177,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
             run_ids = [run.run_id for run in plan.runs]
             verification.export_problems += export_problems(results, run_ids, defective, verification.notes)
     if (bundle := manifest_beside(results)) is not None and is_listed:
-        verification.official_problems, not_known = check_official(results, verification.notes)
+        verification.official_problems, not_known = check_official(results)
         verification.not_known = verification.not_known or not_known
         for outcome in verification.outcomes if not bundle.get("checkpoints") else ():
             outcome.problems = [
