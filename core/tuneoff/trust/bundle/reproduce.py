@@ -95,7 +95,8 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
     # Which tuneoff made and reads the bundle, and whether its numbers follow from its raw files. Another tuneoff may define a
     # metric otherwise: then nobody here can tell that, and what it says of who made it is its own word.
     manifest = bundle.manifest
-    made_by, read_by = (f"{manifest.tuneoff} ({manifest.tuneoff_code[:12] or UNKNOWN})", f"{tuneoff.__version__} ({code_digest()[:12]})")
+    made_by = f"{manifest.tuneoff} ({manifest.tuneoff_code[:12] or UNKNOWN})"
+    read_by = f"{tuneoff.__version__} ({code_digest()[:12]})"
     said = "verified" if manifest.verified else f"not verified ({(manifest.problems or ('it says so',))[0]})"
     now = "verified" if not bundle.problems else f"not verified ({bundle.problems[0]})"
     is_wrong = not manifest.verified or bool(bundle.problems)
