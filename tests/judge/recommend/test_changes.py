@@ -20,7 +20,8 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.answer import WITHOUT_DISTURBED, Outcome
 from tuneoff.judge.comparison.diff import OTHER_MACHINE, Change, Comparison, compared
 from tuneoff.judge.comparison.diff_output import lines, to_json
-from tuneoff.judge.results import SHARE, Results
+from tuneoff.judge.results import Results
+from tuneoff.measure.use import SHARE
 from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
@@ -141,6 +142,8 @@ def test_what_the_baseline_changed_by_is_taken_off_the_others() -> None:
         assert to_json(found)["baseline"] == baseline
     both = compared(OLD, folder(changed(SERIAL, 1.5), changed(OPTUNA, 1.5)), "serial")
     assert change(both, "optuna", "time").outcome is Outcome.EQUIVALENT
+    of_quality = present(change(both, "optuna", "quality").verdict).differences
+    assert {row.difference for row in of_quality} == {0.0}, "nothing changed, to the last bit"
 
 
 def test_nothing_is_less_by_what_a_baseline_that_is_not_done_changed_by() -> None:

@@ -156,7 +156,7 @@ class PairComparison:
             is_ratio = self.question.scale == "ratio"
             if new is None or old is None or (is_ratio and min(new, old) <= 0):
                 return replace(seen, value=None, reason=f"{bases[0].label} has no value")
-            return replace(seen, value=seen.value * old / new if is_ratio else seen.value + old - new)
+            return replace(seen, value=seen.value * (old / new) if is_ratio else seen.value + (old - new))
 
         return rebased
 
