@@ -75,7 +75,7 @@ fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest tests/fuzz/test_fuzz.py -k answered --count 0 --hypothesis-seed 0 --timeout 0 -rP -n 2 --dist load $(ARGS)
 
 image:
-	@tool=$$(command -v podman || command -v buildah || command -v docker) \
+	@tool=$$(command -v $(or $(TOOL),podman) || command -v $(or $(TOOL),buildah) || command -v $(or $(TOOL),docker)) \
 	  || { echo 'make image needs podman, buildah or docker, but none of them is here; install one' >&2; exit 1; }; \
 	set -x; "$$tool" build --tag $(IMAGE) --file Containerfile $(ARGS) .
 

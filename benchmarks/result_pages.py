@@ -473,7 +473,11 @@ def _told(clause: Clause, of_clause: Sequence[Cell]) -> str:
 def _of_level(of_level: Sequence[Cell], *, each: bool) -> Iterator[str]:
     """Yield the lowest and the highest figure of a level, or `each`; who failed; and what is shown where it is judged."""
     ordered = sorted((cell for cell in of_level if cell.size is not None), key=lambda cell: cell.size or 0.0)
-    named = list(dict.fromkeys(f"{cell.text} ({cell.name})" for cell in (ordered if each else (*ordered[:1], *ordered[-1:]))))
+    names: dict[str, list[str]] = {}  # by figure, of all that tie
+    for cell in ordered:
+        if each or cell.text in (ordered[0].text, ordered[-1].text):
+            names.setdefault(cell.text, []).append(cell.name)
+    named = [f"{text} ({listed(names_of)})" for text, names_of in names.items()]
     if len({cell.text for cell in of_level}) == 1 and of_level[0].text != FAILED and not each:
         yield of_level[0].text
     elif named:

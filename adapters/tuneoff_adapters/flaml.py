@@ -39,7 +39,10 @@ class FlamlAdapter(AskTellAdapter):
 
         domains = {name: _domain(tune, kind) for name, kind in space.native.items()}
         costs = self._costs(space) if self.experiment.sampler.options.get(COST_MODEL) else {}
-        self._searcher = self.implementation(metric="loss", mode="min", space=domains, seed=self.seed, **costs)
+        listed = () if self.experiment.sampler.name == "fixed" else self.experiment.configurations
+        points = [dict(space.encode(configuration)) for configuration in listed]  # at the best of which it starts
+        arguments = {"metric": "loss", "mode": "min", "seed": self.seed, "points_to_evaluate": points, **costs}
+        self._searcher = self.implementation(space=domains, **arguments)
         self._asked: dict[str, Mapping[str, Any]] = {}
 
     def _costs(self, space: Translation) -> dict[str, dict[str, Any]]:
@@ -67,11 +70,14 @@ class FlamlAdapter(AskTellAdapter):
         return name, self._asked[name]
 
     def tell(self, handle: str, result: TrialResult) -> None:
-        report = None if result.loss is None else {"loss": result.loss, "config": self._asked[handle]}
+        config = self._asked[handle]
+        flat = {f"config/{name}": value for name, value in config.items()}  # as `tune.run` reports it
+        report = None if result.loss is None else {"loss": result.loss, "config": config, **flat}
         self._searcher.on_trial_complete(handle, report, error=report is None)
 
     def enqueue(self, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        self._searcher._points_to_evaluate.append(dict(values))
+        if dict(values) not in self._searcher._points_to_evaluate[:1]:
+            self._searcher._points_to_evaluate.append(dict(values))
         return self.ask()
 
 

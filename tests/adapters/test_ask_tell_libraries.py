@@ -178,3 +178,19 @@ def test_flaml_begins_where_the_workload_says_that_it_is_cheap(tmp_path: Path) -
         ((_, first[is_told]),) = adapter.propose()
     assert (first[True]["hidden_width"], first[True]["batch_size"]) == (8, 256)
     assert (first[False]["hidden_width"], first[False]["batch_size"]) != (8, 256)
+
+
+@pytest.mark.parametrize("best", [0, 1])
+def test_flaml_searches_from_the_best_of_the_given_configurations(tmp_path: Path, best: int) -> None:
+    space = SearchSpace({"x": Float(low=0.0, high=1.0), "y": Float(low=0.0, high=1.0)})
+    given = ({"x": 0.1, "y": 0.1}, {"x": 0.9, "y": 0.9})
+    adapter = started(load_target(ADAPTERS["flaml"]), tmp_path, space=space, trials=4, configurations=given)
+    values = [1.0, 1.0, 0.5, 0.5]
+    values[best] = 0.0
+    configurations = []
+    for (trial_id, configuration), value in zip(adapter.propose(), values, strict=True):
+        configurations.append(configuration)
+        adapter.ended(Task(trial_id, configuration, 1), TrialOutcome(state="completed", value=value))
+    assert tuple(configurations[:2]) == given
+    for later in configurations[2:]:
+        assert math.dist(later.values(), given[best].values()) < math.dist(later.values(), given[1 - best].values())

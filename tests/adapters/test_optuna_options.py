@@ -58,6 +58,8 @@ def test_the_packages_own_name_does_not_hide_the_framework() -> None:
     [
         ("tpe", 10, {}, STARTUP_TRIALS, ["sampler_without_model"]),
         ("tpe", 11, {}, STARTUP_TRIALS, []),
+        ("tpe", 12, {}, STARTUP_TRIALS, ["sampler_without_model"]),  # of which all are given, as below
+        ("tpe", 13, {}, STARTUP_TRIALS, []),
         ("default", 6, {}, STARTUP_TRIALS, ["sampler_without_model"]),
         ("gp", 6, {"n_startup_trials": 5}, STARTUP_TRIALS, []),
         ("random", 1, {}, STARTUP_TRIALS, []),
@@ -71,7 +73,8 @@ def test_a_budget_within_the_random_start_is_flagged(
     sampler: str, trials: int, options: dict[str, Any], startup: dict[str, int], expected: list[str]
 ) -> None:
     found: list[str] = []
-    spec = make_experiment(sampler=Strategy(name=sampler, options=options), trials=trials)
+    given = tuple({"learning_rate": 0.01} for _ in range(12 if trials >= 12 else 0))
+    spec = make_experiment(sampler=Strategy(name=sampler, options=options), trials=trials, configurations=given)
     context: Any = SimpleNamespace(spec=SimpleNamespace(experiment=spec), flag=lambda name, text: found.append(name))
     context.flag_unused_model = lambda startup_trials: RunContext.flag_unused_model(context, startup_trials)
     flag_unused_model(context, startup)

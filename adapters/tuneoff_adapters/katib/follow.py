@@ -229,8 +229,10 @@ class Follower(PodFollower[FollowedTrial]):
             )
         if self.experiment is None or terminal(self.experiment) is None or has(self.experiment, "Failed"):
             return False
-        made_count = (self.experiment.get("status") or {}).get("trials") or 0
-        if len(self.ledger.trials) + len(self.ledger.over_budget) < made_count:
+        status = self.experiment.get("status") or {}
+        if status.get("trialsRunning"):  # at its goal: the best may be one of these, once they have ended
+            return False
+        if len(self.ledger.trials) + len(self.ledger.over_budget) < (status.get("trials") or 0):
             return False
         return all(trial.state is not None and trial.over_ns is not None and trial.is_log_done for trial in self.ledger)
 

@@ -221,7 +221,6 @@ _ROWS = (
         "slots.",
         "count",
         ("greatest_overlap", "most attempts at once; above workers.count the framework ran too many"),
-        scale="ratio",
     ),
     *family("slots.", "ms", ("trial_gap_median", "end of an attempt to the start of the next on the same slot")),
     *family(
@@ -300,7 +299,6 @@ _ROWS = (
         "count",
         ("saved_epochs", "epochs that pruned trials did not run (an estimate)"),
         better="higher",
-        scale="ratio",
     ),
     *family(
         "pruning.",

@@ -98,10 +98,10 @@ def _differences(plan: Plan, reference: Plan, free: frozenset[str]) -> Iterator[
                     yield key, *((value, other) if is_ours else (other, value))
     by_adapter: dict[tuple[str, str], list[Any]] = {}
     for run in reference.counted:
-        by_adapter.setdefault(_adapter(run.spec), []).append(_settings(run.spec, free))
+        by_adapter.setdefault((run.spec.adapter, run.spec.experiment.pruner.name), []).append(_settings(run.spec, free))
     for run in plan.counted:
         settings = _settings(run.spec, free)
-        allowed = by_adapter.get(_adapter(run.spec)) or [
+        allowed = by_adapter.get((run.spec.adapter, run.spec.experiment.pruner.name)) or [
             {**settings, "adapters.options": {}, "adapters.environment.packages": []}
         ]
         if settings not in allowed:
@@ -140,10 +140,6 @@ def _flat(key: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from _flat(f"{key}.{name}", below)
     else:
         yield key, value
-
-
-def _adapter(spec: RunSpec) -> tuple[str, str]:
-    return spec.adapter, spec.experiment.pruner.name
 
 
 def _settings(spec: RunSpec, free: frozenset[str]) -> dict[str, Any]:

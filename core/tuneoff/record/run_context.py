@@ -50,11 +50,12 @@ class RunContext:
         self.events.flag(name, text)
 
     def flag_unused_model(self, startup_trials: int) -> None:
-        """Say so where the sampler draws so many trials at random that the budget ends before its model is used."""
-        name, trials = self.spec.experiment.sampler.name, self.spec.experiment.budget.trials
-        if startup_trials >= trials:
-            text = f"sampler {name!r} draws its first {startup_trials} trials at random, but the budget is {trials}"
-            self.flag("sampler_without_model", f"{text}: it is random search here")
+        """Say so where so many trials are drawn at random, or given, that the budget ends before the sampler's model is used."""
+        experiment = self.spec.experiment
+        first = max(startup_trials, len(experiment.configurations))
+        if first >= experiment.budget.trials:
+            trials = f"{first} trials, but the budget is {experiment.budget.trials}"
+            self.flag("sampler_without_model", f"model of sampler {experiment.sampler.name!r} is first used after {trials}")
 
     def note_versions(self, values: Mapping[str, object]) -> None:
         """Keep JSON values for `versions` of the record: of a server, a cluster, an image (its digest)."""

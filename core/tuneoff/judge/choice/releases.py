@@ -220,7 +220,7 @@ def _step_text(verdict: Verdict) -> str:
     if any(verdict.failures):
         return seen_text(verdict)
     doubt = f" ({verdict.robustness})" if verdict.robustness != ROBUST else ""
-    return f"{verdict.question.name} {seen_text(verdict)}{doubt}"
+    return f"{verdict.question.name} {'~' * verdict.is_estimated}{seen_text(verdict)}{doubt}"
 
 
 def shown_steps(curve: ScalingCurve) -> dict[str, str]:

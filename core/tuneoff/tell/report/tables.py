@@ -211,7 +211,7 @@ def facts(choice: Choice) -> list[str]:
     texts = [
         tier,
         listed(dict.fromkeys(training_name(run.spec.experiment.workload, answers.name) for run in planned)),
-        counted(sum(not row.is_floor for row in rows), "framework"),
+        counted(len({row.first.group.spec.adapter for row in rows if not row.is_floor}), "framework"),
         counted(len(tasks), "task") if tasks else "",
         counted(len({run.spec.seed for run in planned}), "seed"),
         trials + (f" of {duration_range(lengths)}" if trials and lengths else ""),
