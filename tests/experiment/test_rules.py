@@ -33,7 +33,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {  # of a baseline
     "sampler.name": ({"sampler": "random"}, "it is 'random', there 'default'; set it so, or write tier: tweaked"),
     "failures.retries": ({"failures": {"retries": 1}}, "it is 1, there 0; set it so, or write tier: tweaked"),
     "adapters.options": ({"adapters": [OPTUNA]}, "it is {'storage': 'sqlite'}, there {}; set it so, or write tier: tweaked"),
-    "reports": ({"reports": "every_epoch", "adapters": ["nevergrad"]}, "it is 'every_epoch', there 'needed'"),
+    "reports": ({"reports": "every_epoch", "adapters": ["nevergrad", "serial"]}, "it is 'every_epoch', there 'needed'"),
     "adapters.environment.packages": (
         {"adapters": [{"name": "nevergrad", "environment": {"packages": ["torch==2.5.0"]}}]},
         "it is ['torch==2.5.0'], there []; set it so, or remove `rules`",
@@ -42,6 +42,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {  # of a baseline
     "warm_up": ({"warm_up": False}, "it is false, there true; set it so, or remove `rules`"),
     "analysis.margin_percent": ({"analysis": {"margin_percent": 1}}, "it is 1.0, there 5.0"),
     "analysis.anchors": ({"anchors": {"best_known": 1.0}}, "there {"),
+    "copies": ({"copies": 2}, "it is 2, there 1; set it so, or remove `rules`"),
     "matrix.workers.count": ({"matrix": {"workers.count": [2]}}, "it is 2, there null"),
 }
 

@@ -74,7 +74,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         )
         ends = execute(request)
     code = exit_code(ends, arguments.maxfail)
-    named = names(plan, ends)
+    named = names(plan)
     for end in ends:
         if end.status in FAILURES:
             log = f"; see {end.folder / LOG}" if end.folder is not None else ""
@@ -165,7 +165,7 @@ def to_json(results: Results, ends: Sequence[RunEnd]) -> dict[str, Any]:
     from tuneoff.tell.report.interference import SAMPLER, interference, interference_json
 
     plan = results.plan
-    specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan, ends)
+    specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan)
     runs = [
         {
             "run_id": end.run_id,
@@ -191,7 +191,7 @@ def to_json(results: Results, ends: Sequence[RunEnd]) -> dict[str, Any]:
     return {"results": str(results.folder.resolve()), "plan_id": plan.plan_id, "runs": runs, "interference": compared}
 
 
-def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:
+def names(plan: Plan) -> dict[str, str]:
     """Return the name of each run by its id, as the progress has it."""
     from tuneoff.experiment.names import run_name
 

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_baseline(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--baseline", metavar="NAME", help="adapter that ratios are against; default: the first of the table")
+    parser.add_argument("--baseline", metavar="NAME", help="adapter that ratios are against; default: the first framework")
 
 
 def check_baseline(arguments: argparse.Namespace, labels: Iterable[str]) -> None:

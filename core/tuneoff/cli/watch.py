@@ -135,7 +135,7 @@ def _declared_text(contents: Results) -> str:
     from tuneoff.measure.stored import read_run
     from tuneoff.tell.report.declared import HEADER, declared_rows, mismatches
 
-    named = names(contents.plan, contents.ends)
+    named = names(contents.plan)
     runs = [(named[end.run_id], read_run(end.folder)) for end in contents.ends if end.folder is not None]
     rows = list(declared_rows(runs))
     if not rows:
@@ -205,7 +205,7 @@ def _reasons(plan: Plan, ends: Sequence[RunEnd]) -> str:
     from tuneoff.cli.matrix import names, reason
     from tuneoff.tell.report.declared import together
 
-    named, runs_by_reason = names(plan, ends), dict[str, list[str]]()
+    named, runs_by_reason = names(plan), dict[str, list[str]]()
     for end in ends:
         if reason(end):
             runs_by_reason.setdefault(f"{end.status}: {reason(end)}", []).append(named[end.run_id])

@@ -30,7 +30,6 @@ BASELINE = frozenset(
 METHOD = frozenset({"sampler", "pruner", "first_configurations", "configurations", "stops", "failures", "reports"})
 TIERS: Mapping[str, frozenset[str]] = {"baseline": BASELINE, "tweaked": BASELINE | METHOD | {"adapters.options"}}
 _JUDGED = ("questions", "primary_metric", "margin_percent", "quality_margin", "confidence", "family_size", "anchors", "weights")
-_OF_FILE = ("name", "include", RULES)  # which no run has
 
 
 def under_rules(plan: Plan, rules: RulesPart) -> Plan:
@@ -96,6 +95,16 @@ def _differences(plan: Plan, reference: Plan, free: frozenset[str]) -> Iterator[
                 closest = min((dict(_differing(task, other)) for other in those), key=len)
                 for key, (value, other) in closest.items():
                     yield key, *((value, other) if is_ours else (other, value))
+    of_files = [
+        {
+            **({} if "reports" in free else {"reports": each.content.get("reports", "needed")}),
+            # as written: what is planned also depends on what is installed
+            "warm_up": each.content.get("warm_up", True),
+            **{f"analysis.{key}": each.analysis.get(key) for key in _JUDGED},
+        }
+        for each in (plan, reference)
+    ]
+    yield from ((key, *values) for key, values in _differing(*of_files))
     by_adapter: dict[tuple[str, str], list[Any]] = {}
     for run in reference.counted:
         by_adapter.setdefault((run.spec.adapter, run.spec.experiment.pruner.name), []).append(_settings(run.spec, free))
@@ -111,21 +120,11 @@ def _differences(plan: Plan, reference: Plan, free: frozenset[str]) -> Iterator[
         cells.setdefault(run.label, set()).add((canonical_json(_task(run.spec, free)), run.spec.seed))
     every = set[tuple[str, int]]().union(*cells.values())
     yield from ((f"runs of {label}", len(cell), len(every)) for label, cell in cells.items() if cell != every)
-    of_files = [
-        {
-            **({} if "reports" in free else {"reports": each.content.get("reports", "needed")}),
-            # as written: what is planned also depends on what is installed
-            "warm_up": each.content.get("warm_up", True),
-            **{f"analysis.{key}": each.analysis.get(key) for key in _JUDGED},
-        }
-        for each in (plan, reference)
-    ]
-    yield from ((key, *values) for key, values in _differing(*of_files))
 
 
 def _task(spec: RunSpec, free: frozenset[str]) -> dict[str, Any]:
     """Return what a run does whoever does it, by the file's keys."""
-    content = plain(spec.experiment)
+    content = {"copies": 1, **plain(spec.experiment)}
     del content["workload"]["target"], content["task_digest"]
     content["search_space"] = {dimension.pop("name"): dimension for dimension in content["search_space"]["dimensions"]}
     if spec.experiment.sampler.name != "fixed":

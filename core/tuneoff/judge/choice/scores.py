@@ -29,7 +29,7 @@ def score_lines(rows: Sequence[Row], reference: str | None, weights: Mapping[str
         _, factor = shown_unit("USD")
         costs = (f"{name} {MISSING if of is None else mark + figure(of * factor)}" for name, of, mark in prices)
         result = "run that met its goal" if stops else "run that is done"
-        yield f"Price in mUSD of a result (of all runs, per {result}): {', '.join(costs)}."
+        yield f"Price in mUSD of a result (of all runs, per {result}; {MISSING}: no such run): {', '.join(costs)}."
 
 
 def score(row: Row, base: Row, weights: Mapping[str, float], scopes: Sequence[Scope]) -> float | None:

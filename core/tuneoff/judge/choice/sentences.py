@@ -128,7 +128,7 @@ def _chosen(evidence: PairEvidence, rows: Mapping[str, Row], chosen: str) -> Ite
             longer.append(f"{ratio_text(ratio)} as long with {row.name}")
     if longer:
         yield f"A job took {listed(longer)}."
-    yield from _not_shown(evidence, rows, [(chosen, other) for other in others])
+    yield from _not_shown(evidence, [(chosen, other) for other in others])
 
 
 def _not_decided(evidence: PairEvidence, rows: Mapping[str, Row], chosen: Sequence[str]) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _not_decided(evidence: PairEvidence, rows: Mapping[str, Row], chosen: Sequen
         facts = "; ".join(f"{rows[label].name} {_facts(rows, wins)}" for label, wins in won.items())
         yield f"{_confidence(evidence, rows, won)}: {facts}."
     among = list(chosen or rows)
-    yield from _not_shown(evidence, rows, [(label, other) for label in among for other in among if label < other])
+    yield from _not_shown(evidence, [(label, other) for label in among for other in among if label < other])
 
 
 def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
@@ -232,7 +232,7 @@ def _facts(rows: Mapping[str, Row], won: Mapping[Question, Sequence[str]]) -> st
     return "; it ".join(texts)
 
 
-def _not_shown(evidence: PairEvidence, rows: Mapping[str, Row], pairs: Collection[tuple[str, str]]) -> Iterator[str]:
+def _not_shown(evidence: PairEvidence, pairs: Collection[tuple[str, str]]) -> Iterator[str]:
     """Yield in which questions no difference between these pairs was shown, and where they are as good."""
     as_good, undecided = [], []
     for question in evidence.answers.questions:

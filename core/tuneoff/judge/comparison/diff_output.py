@@ -28,7 +28,7 @@ NOT_INTERLEAVED = "The runs of A and B were not interleaved: changes of time, en
 def lines(comparison: Comparison) -> list[str]:
     """Return the whole comparison."""
     texts = [*headline(comparison), "", f"A: {comparison.folders[0]}", f"B: {comparison.folders[1]}"]
-    without = f", less what {comparison.baseline} changed by" if comparison.baseline else ""
+    without = f", less what {comparison.baseline} changed by, but its own" if comparison.baseline else ""
     texts.append(
         f"{counted(comparison.runs, 'run')} of the same experiments in both; differences are B - A, paired by seed{without}"
     )
@@ -77,7 +77,7 @@ def headline(comparison: Comparison) -> Iterator[str]:
         return
     if comparison.is_judged:
         judged = [change for change in comparison.changes if change.outcome not in (None, Outcome.NOT_JUDGED)]
-        still = sum(_word(change.verdict) not in _OPEN for change in judged if change.verdict is not None)
+        still = sum(change.verdict.outcome.text not in _OPEN for change in judged if change.verdict is not None)
         yield (
             f"nothing changed beyond noise: {counted(still, 'question')} without a change that matters, "
             f"{len(judged) - still} not decided"

@@ -226,8 +226,9 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
     """Return the lines, none wider than `width`, at most 80 columns where it can be broken, the table at most 88."""
     most = min(width, WIDTH) if width is not None else WIDTH
     has_choice = sum(not row.is_floor for setting in choice.settings[:1] for row in setting.rows) > 1
-    below = [*choice.lines, *(_lengths(choice.lengths) if choice.lengths is not None else ())] if has_choice else []
-    below += [*(() if has_choice else choice.lines), *choice.filters] if choice.filters else []
+    has_lines = has_choice or len(choice.lines) > 1  # beyond that there is nothing to choose from
+    below = [*choice.lines, *(_lengths(choice.lengths) if choice.lengths is not None else ())] if has_lines else []
+    below += [*(() if has_lines else choice.lines), *choice.filters] if choice.filters else []
     if choice.deciding is not None:
         about = f", about {duration_text(choice.deciding.seconds)}" if choice.deciding.seconds is not None else ""
         below += [f"To decide{about}:", f"  {choice.deciding.command}"]
