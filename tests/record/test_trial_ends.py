@@ -175,10 +175,11 @@ def test_a_run_that_ends_at_its_goal(by: str) -> None:
     """The trial that met it is complete, others that the framework ended then are cancelled, and nothing of it is a breach."""
     log = Log()
     log.step("deploy", 0, 1)
-    for name, value, stop in (("met", 0.9, "pruned"), ("cut", 0.4, "pruned"), ("through", 0.5, "completed")):
+    trials = {"met": (0.9, "pruned"), "cut": (0.4, "pruned"), "cut too": (0.4, "pruned"), "through": (0.5, "completed")}
+    for slot, (name, (value, stop)) in enumerate(trials.items()):
         worker = log.process("worker", 2)
         log.submit(name, 3)
-        worker.start(name, 4, slot=("met", "cut", "through").index(name))
+        worker.start(name, 4, slot=slot)
         worker.epoch(name, 1, 5, value, reported=5.5, stop=stop == "pruned")
         if stop == "completed":
             worker.epoch(name, 2, 8, value, reported=8)
@@ -186,7 +187,7 @@ def test_a_run_that_ends_at_its_goal(by: str) -> None:
     log.coordinator.add(schema.GoalMet, 6, trial="met", by=by)
     log.coordinator.add(schema.BestKnown, 9, trial="met", value=0.85)  # of the epoch that it knew
     objective = Objective(metric="validation_accuracy", mode="max", goal=0.8, goals={"light": 0.45, "full": 0.8}, stop=True)
-    spec = make_spec(objective=objective, budget=Budget(trials=10, epochs_per_trial=2), workers=Workers(count=3))
+    spec = make_spec(objective=objective, budget=Budget(trials=10, epochs_per_trial=2), workers=Workers(count=4))
     run = with_metrics(derive(log.pairs(), spec))
     states = {trial.trial: (trial.state, trial.cause, trial.stop_epoch) for trial in run.trials}
     assert states["through"] == ("completed", None, None)
@@ -194,7 +195,7 @@ def test_a_run_that_ends_at_its_goal(by: str) -> None:
         assert states["met"] == ("completed", None, None)
         assert states["cut"] == ("cancelled", AT_GOAL, None)
         assert run.metrics["goal.seconds"].value == run.metrics["goal.full.seconds"].value == 2
-        assert run.metrics["waste.post_goal.trials"].value == 2
+        assert run.metrics["waste.post_goal.trials"].value == 3
         assert run.metrics["goal.light.seconds"].value == 2
     names = {flag.name for flag in run.flags}
     assert names >= {"stopped_at_goal" if by else "stopped_by_core"}
