@@ -203,3 +203,19 @@ def test_a_run_that_ends_at_its_goal(by: str) -> None:
     assert check_history(log.pairs(), spec, is_done=True) == []
     spec = replace(spec, experiment=replace(spec.experiment, objective=replace(objective, goal=0.95)))
     assert [breach.rule for breach in check_history(log.pairs(), spec, is_done=True)] == ["goal-not-met"]
+
+
+def test_a_replaced_attempt_that_outlives_the_goal_without_an_epoch_is_not_after_it() -> None:
+    log = Log()
+    log.step("deploy", 0, 1)
+    log.submit("met", 3)
+    late, later = log.process("worker", 2), log.process("worker", 2)
+    late.start("met", 4, slot=0)
+    later.start("met", 4.5, slot=1, attempt=2)
+    later.epoch("met", 1, 5, 0.9, reported=5.1, attempt=2)
+    later.end("met", 6, "completed", 1, attempt=2)
+    late.end("met", 7, "failed", 0)
+    log.coordinator.add(schema.GoalMet, 6, trial="met", by="the framework")
+    objective = Objective(metric="validation_accuracy", mode="max", goal=0.8, stop=True)
+    spec = make_spec(objective=objective, budget=Budget(trials=10, epochs_per_trial=1), failures=Failures(retries=1))
+    assert with_metrics(derive(log.pairs(), spec)).metrics["waste.post_goal.trials"].value == 0

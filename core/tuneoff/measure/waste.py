@@ -109,7 +109,7 @@ def waste_metrics(run: RunRecord) -> dict[str, MetricValue]:
             trials = {
                 trial
                 for (trial, _), attempt, _ in wasted_attempts(run, policy)
-                if goal is None or trial != goal.trial or attempt.epochs[-1].ended_ns > goal.at_ns
+                if goal is None or trial != goal.trial or any(epoch.ended_ns > goal.at_ns for epoch in attempt.epochs)
             }
             values["waste.post_goal.trials"] = metric_value(len(trials), "count")
     return values
