@@ -88,7 +88,8 @@ def deviation(plan: Plan, reference: Plan, rules: RulesPart) -> str:
 
 def _differences(plan: Plan, reference: Plan, free: frozenset[str]) -> Iterator[tuple[str, Any, Any]]:
     """Yield keys in which the plans differ, beyond the free ones, with the value of each."""
-    ours, theirs = (_distinct(_task(run.spec, free) for run in each.counted) for each in (plan, reference))
+    tasks = [[_task(run.spec, free) for run in each.counted] for each in (plan, reference)]
+    ours, theirs = map(_distinct, tasks)
     for these, those, is_ours in ((ours, theirs, True), (theirs, ours, False)):
         for task in these:
             if task not in those:
@@ -116,8 +117,8 @@ def _differences(plan: Plan, reference: Plan, free: frozenset[str]) -> Iterator[
         if settings not in allowed:
             yield from ((key, settings[key], allowed[0][key]) for key in settings if settings[key] != allowed[0][key])
     cells: dict[str, set[tuple[str, int]]] = {}  # of each entry, which must be the same
-    for run in plan.counted:
-        cells.setdefault(run.label, set()).add((canonical_json(_task(run.spec, free)), run.spec.seed))
+    for run, task in zip(plan.counted, tasks[0], strict=True):
+        cells.setdefault(run.label, set()).add((canonical_json(task), run.spec.seed))
     every = set[tuple[str, int]]().union(*cells.values())
     yield from ((f"runs of {label}", len(cell), len(every)) for label, cell in cells.items() if cell != every)
 

@@ -146,7 +146,9 @@ class PairComparison:
     def _measure(self, measure: Measure) -> Measure:
         """Return the measure by which the first group's values are what they would be with the second group's base."""
         group, _, *bases = self._all
-        firsts = {id(run) for run in group.runs if bases}
+        if not bases:
+            return measure
+        firsts = set(map(id, group.runs))
 
         def rebased(run: Run, metric: str) -> Value:
             seen = measure(run, metric)
