@@ -14,7 +14,6 @@ from tuneoff.cli import run
 from tuneoff.cli.command import build_parser
 from tuneoff.cli.folders import resumed
 from tuneoff.cli.main import all_commands
-from tuneoff.cli.renamed import RENAMED
 from tuneoff.cli.selection import check_something_runs, plan_of
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment import analysis
@@ -22,7 +21,7 @@ from tuneoff.record.results_folder import read_plan
 
 REPOSITORY = Path(__file__).parents[1]
 COMMANDS = all_commands()
-NAMES = "|".join((*(command.NAME for command in COMMANDS), *RENAMED))  # an old name is found, and the parser refuses it
+NAMES = "|".join(command.NAME for command in COMMANDS)
 OWN = rf"(?:\w+=\S+ )*(?:(?:'[^']*/|\S*/)?tuneoff'?|\S+ -m tuneoff) (?:{NAMES})\b"
 BEGIN = rf"{OWN}|(?:\S+ -m )?pip3? install\b|cd \S+ && |python -m p"
 STARTS = ("compare", "run", "plan")  # whose plan is made here; nothing is started

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import io
@@ -11,14 +10,11 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from command_line import Call
-from tuneoff.base.space import IntegerLog
-from tuneoff.cli import run as run_command
 from tuneoff.cli.main import all_commands, main
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec
@@ -93,42 +89,6 @@ def test_a_file_says_what_it_answers_and_can_be_planned(path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("replaced", [(), ("--adapter", "ray-tune,serial"), ("--seeds", 3, 1, "--trials", 40)])
-@pytest.mark.parametrize("name", ["digits", "overhead", "digits_katib", "sleep"])
-def test_the_command_that_repeats_disturbed_runs_asks_for_the_same_plan(
-    call: Call, name: str, replaced: Sequence[str | int]
-) -> None:
-    path = BENCHMARKS / f"{name}.yaml"
-    plan = Plan.from_json(json.loads(call("plan", path, *replaced, "--json").out))
-    command = shlex.split(plan.resume_command(Path("results"), "--retry", "flagged"))
-    assert command[:3] == ["tuneoff", "compare", plan.path]
-    given = {str(word) for word in replaced if str(word).startswith("--")}
-    assert {word for word in command[3:-5] if word.startswith("--")} == given  # nothing that the file has
-    assert command[-5:] == ["--resume", "--retry", "flagged", "--output", "results"]
-    assert json.loads(call("plan", path, *command[3:-5], "--json").out)["plan_id"] == plan.plan_id
-
-
-@pytest.mark.parametrize(
-    "replaced", [("--adapter", "optuna"), ("--adapter", "serial", "--seed", "1"), ("--adapter", "optuna", "--sampler", "tpe")]
-)
-@pytest.mark.parametrize("name", ["digits", "overhead", "digits_kubernetes"])  # seeds by their count, and as a list
-def test_the_command_that_repeats_a_disturbed_run_is_of_run_and_asks_for_the_same_one(name: str, replaced: Sequence[str]) -> None:
-    path = BENCHMARKS / f"{name}.yaml"
-    parser = argparse.ArgumentParser()
-    run_command.add_arguments(parser)
-
-    def planned(words: Sequence[str]) -> Plan:
-        asked = parser.parse_args(words)
-        return run_command.planned(asked)
-
-    plan = planned([str(path), *replaced])
-    command = shlex.split(plan.resume_command(Path("results"), "--retry", "flagged"))
-    assert command[:2] == ["tuneoff", "run"]
-    repeated = planned(command[2:])
-    assert (repeated.plan_id, repeated.analysis) == (plan.plan_id, plan.analysis)
-    assert command[-2:] == ["--output", "results"]
-
-
 def test_digits_is_the_embedded_default() -> None:
     specs = _specs(_plan("digits"))
     cells = Counter((spec.adapter, spec.experiment.sampler.name) for spec in specs)
@@ -144,15 +104,6 @@ def test_katib_is_on_the_emulation_and_labelled_so(name: str) -> None:
     assert {(run.spec.platform, run.label) for run in katib} == {("emulated", "katib@emulated")}
 
 
-def test_mnist_can_reach_its_accuracy() -> None:
-    specs = _specs(_plan("mnist"))
-    assert Counter(spec.adapter for spec in specs) == dict.fromkeys(LOCAL, 3)
-    width = specs[0].experiment.search_space.dimensions["hidden_width"]
-    assert isinstance(width, IntegerLog)
-    assert width.low >= 128
-    assert specs[0].experiment.objective.goal == 0.975
-
-
 def test_same_configurations_are_the_same_for_all() -> None:
     specs = _specs(_plan("same_configurations"))
     assert len({json.dumps(list(spec.experiment.configurations)) for spec in specs}) == 1
@@ -164,19 +115,6 @@ def test_overhead_has_both_workloads_and_a_noise_floor() -> None:
     plan = _plan("overhead")
     assert {spec.experiment.workload.name for spec in _specs(plan)} == {"null", "sleep"}
     assert {spec.replicate for spec in _specs(plan) if spec.adapter == "serial"} == {0, 1}
-
-
-def test_sleep_has_trials_of_other_lengths_and_reports_and_nothing_else_to_choose() -> None:
-    specs = _specs(_plan("sleep"))
-    trials = {(spec.experiment.workload.options["epoch_seconds"], spec.experiment.budget.epochs_per_trial) for spec in specs}
-    assert trials == {(0.01, 10), (0.1, 10), (1, 10), (0.01, 200)}
-    assert {spec.reports for spec in specs} == {"every_epoch"}
-    assert {spec.experiment.sampler.name for spec in specs} == {"random"}
-
-
-def test_the_pruners_of_the_catalogue_are_all() -> None:
-    names = {spec.experiment.pruner.name for spec in _specs(_plan("S-Pruner"))}
-    assert names == {"none", "median", "asha", "hyperband", "scripted"}
 
 
 def test_the_matrix_script_is_the_command(call: Call) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -50,21 +49,6 @@ def test_the_plan_of_a_reproduction_shows_both_sides_and_starts_nothing(call: Ca
     assert "no adapter named 'serial'" in answer.line
 
 
-def test_a_plan_with_the_adapters_here(call: Call, bundle: Path, tmp_path: Path) -> None:
-    answer = call("reproduce", bundle, "--plan", "--adapter", "serial")
-    assert (answer.code, answer.err) == (0, "")
-    lines = answer.out.splitlines()
-    assert lines[0].split() == ["IN", "THE", "BUNDLE", "HERE"]
-    for name in ("tuneoff (its code)", "verification of the bundle", "seed", "data of null", "python", "CPU", "kernel"):
-        assert [line for line in lines if line.startswith(name)], name
-    assert lines[-1] == "to run: serial random seed 0"
-    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["mine", "mine.tar.gz"]
-    found = json.loads(call("reproduce", bundle, "--plan", "--json").out)
-    assert {"preflight", "runs", "not_run"} <= found.keys()
-    assert found["answer"] == "INCONCLUSIVE"
-    assert {column["why"] for column in found["columns"]} == {"not run: --plan was given"}
-
-
 def test_what_is_wrong_with_a_bundle_is_one_line(call: Call, bundle: Path, tmp_path: Path) -> None:
     whole = bundle.read_bytes()
     (tmp_path / "cut.tar.gz").write_bytes(whole[: len(whole) // 2])
@@ -98,27 +82,6 @@ def test_a_bundle_above_the_limit_is_one_line(call: Call, bundle: Path, monkeypa
     answer = call("reproduce", bundle)
     assert answer.code == 5
     assert "but the limit is 0 MB; raise it by --limit-mb" in answer.line
-
-
-ODD: tuple[Any, ...] = ([], "text", {"a": []})
-
-
-@pytest.mark.slow
-def test_records_of_any_shape_are_read_or_refused_in_one_line(call: Call, bundle: Path, tmp_path: Path) -> None:
-    places = [("environment", name) for name in ("versions", "cpu", "data", "workload", "machine_before", "memory_total_bytes")]
-    places += [("environment", "python"), ("specification", "experiment"), ("specification", "seed")]
-    refused = 0
-    for number, (part, name) in enumerate(places):
-        for kind, odd in enumerate(ODD):
-
-            def plant(record: dict[str, Any], part: str = part, name: str = name, odd: Any = odd) -> None:
-                record[part][name] = odd
-
-            planted = repacked(bundle, tmp_path / f"odd-{number}-{kind}.tar.gz", in_records(plant))
-            answer = call("reproduce", planted, "--plan", "--adapter", "serial")
-            assert answer.code in (0, 5), (part, name, odd, answer.err)
-            refused += answer.code == 5 and bool(answer.line)
-    assert refused > len(places)  # the most odd values are noticed
 
 
 def test_names_cannot_steer_a_terminal(call: Call, bundle: Path, tmp_path: Path) -> None:

@@ -172,23 +172,6 @@ def test_run_takes_the_only_adapter_of_the_file(call: Call, file: File, outcome:
     assert "--adapter must name the framework, as the file has several: plain, rich" in answer.line
 
 
-def test_status_shows_the_plan_before_anything_ran(call: Call, file: File, outcome: Outcome) -> None:
-    outcome("done", "skipped")
-    call("compare", file(adapters=["plain", "missing"]), "--output", "results/x")
-    answer = call("watch", "--runs")
-    assert answer.code == 0
-    assert "planned" in answer.out
-    assert ["plain", "0/1"] in [line.split()[::2][:2] for line in answer.out.splitlines()]
-    assert "missing random seed 0: skipped: adapter 'missing' needs the nowhere-tune package" in answer.out
-    assert answer.out.rstrip().endswith(f"0 of 2 runs done, 1 planned, 1 skipped; {Path.cwd() / 'results' / 'x'}")
-    runs = json.loads(call("watch", "--runs", "results/x", "--json").out)["runs"]
-    assert [run["status"] for run in runs] == ["planned", "skipped"]
-    assert [run["name"] for run in runs] == ["plain random seed 0", "missing random seed 0"]
-    told = {"adapter": "plain", "sampler": "random", "pruner": "none", "variant": {}, "seed": 0, "warm_up": False, "flags": []}
-    assert {name: runs[0][name] for name in told} == told
-    assert runs[0]["reason"] is None
-
-
 def test_a_reason_that_repeats_the_status_is_left_out() -> None:
     def end(text: str | None) -> RunEnd:
         return RunEnd(run_id="r", label="l", status="interrupted", reason=text)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +10,6 @@ import pytest
 
 from command_line import LEAST, Call, write_file
 from tuneoff.base.packages import experiments
-from tuneoff.cli.command import build_parser
-from tuneoff.cli.main import all_commands
-from tuneoff.cli.renamed import RENAMED
 from tuneoff.experiment.seeds import MOST_SEEDS, read_seeds, seeds_text
 
 PORT = "must be a whole number from 0 to 65535, but got "
@@ -42,10 +37,11 @@ PORT = "must be a whole number from 0 to 65535, but got "
         (("compare", "own.yaml", "--adapter", "plane"), "tuneoff: --adapter: no adapter named 'plane'; did you mean 'plain'?"),
         (("compare", "own.yml"), "did you mean 'own.yaml'?"),
         (("run", "own.yaml", "--adapter", "plain", "--sampler", "RANDOM"), "did you mean 'random'?"),
-        (("compare",), "required: FILE; here: own.yaml; see: tuneoff compare --help"),
+        (("compare",), "required: FILE; see: tuneoff compare --help"),
         (("compare", "own.yaml", "--adapter", "plai"), "did you mean 'plain'?"),
         (("compare", "own.yaml", "--adapter", "ric"), "did you mean 'rich'?"),
         (("compare", "own.yaml", "-v"), "did you mean '--verbose'?"),
+        (("watch", "--json"), "add --once"),
         (("report", "--must-prune"), "did you mean '--pruner'?"),
         (("compare", "own.yaml", "--dry-run"), "--dry-run; to see what would run: tuneoff plan FILE; see: "),
         (("plan", "own.yaml", "-v"), "unrecognized arguments: -v; see: tuneoff plan --help"),
@@ -58,7 +54,6 @@ PORT = "must be a whole number from 0 to 65535, but got "
 )
 def test_what_is_mistyped_is_one_line_with_the_way_out(call: Call, fakes: None, arguments: Sequence[str], words: str) -> None:
     write_file(Path("own.yaml"), LEAST)
-    Path("prices.yaml").write_text("currency: EUR\n")  # no experiment
     answer = call(*arguments)
     assert answer.code == 2
     assert words in answer.line
@@ -151,51 +146,3 @@ def test_an_experiment_that_comes_with_tuneoff_is_taken_by_its_name(call: Call) 
     Path("digits").rmdir()
     write_file(Path("digits"), {**LEAST, "workload": "sleep", "adapters": ["serial"]})
     assert json.loads(call("plan", "digits", "--json").out)["plan_id"] != by_name["plan_id"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("adapters serial --json", ["list adapters serial --json"]),
-        ("--debug workloads", ["list workloads --debug"]),
-        ("schema", ["explain --schema experiment"]),
-        ("schema --run", ["explain --schema run"]),
-        ("schema --prices", ["explain --schema prices"]),
-        ("status", ["watch --runs"]),
-        ("status 'my results' --json", ["watch --runs 'my results' --json"]),
-        ("status r --declared --json", ["watch --declared r --json"]),
-        ("status --tables r", ["watch --tables r"]),
-        ("serve r --port 80", ["watch --serve r --port 80"]),
-        ("controls r --json", ["check --json --controls r"]),
-        ("help controls", ["check --help --controls"]),
-        ("verify-space f.yaml --adapter a,b c --draws 900 --json", ["check a b c --space f.yaml --draws 900 --json"]),
-        ("verify-space --seed 3 --adapter a f.yaml", ["check a --space f.yaml --seed 3"]),
-        ("recommend", ["report --text"]),
-        ("recommend r --workers 2 --must-retry --prefer time --runs", ["report r --text --workers 2 --must-retry"]),
-        ("recommend a b --json --trials 4", ["report a --json --trials 4", "report b --json --trials 4"]),
-    ],
-)
-def test_a_command_of_an_earlier_version_says_what_it_is_now_and_does_nothing(call: Call, old: str, new: list[str]) -> None:
-    answer = call(*shlex.split(old))
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.line == f"tuneoff: is now: {'; '.join(f'tuneoff {one}' for one in new)}"
-    assert list(Path.cwd().iterdir()) == []
-    for one in new:
-        if "--help" not in one:
-            build_parser(all_commands(), "", "", "").parse_args(shlex.split(one))
-
-
-def test_no_text_names_a_command_of_an_earlier_version() -> None:
-    names, root = re.compile(rf"tuneoff ({'|'.join(RENAMED)})\b(?!\.)"), Path(__file__).parents[2]
-    texts = [root / name for name in ("README.md", "Makefile", "Containerfile", "pyproject.toml")]
-    folders = ("docs", "benchmarks", ".ci", "deploy", "core", "adapters", "workloads")
-    texts += [
-        path for name in folders for path in (root / name).rglob("*") if path.is_file() and "example_report" not in path.parts
-    ]
-    found = [
-        f"{path}: {one[0]}"
-        for path in texts
-        if path.suffix not in (".png", ".pyc") and path.name != "renamed.py"
-        for one in names.finditer(path.read_text(errors="replace"))
-    ]
-    assert found == []

@@ -44,6 +44,8 @@ def test_what_any_command_writes_has_null_for_what_json_has_not(capsys: pytest.C
     assert (found["ratios"], found["folder"], found["names"]) == ([None, None], "a", ["a", "b"])
     write_json(Interval(estimate=0.0, low=0.0, high=1.0, confidence=math.nan, n=2, method=""))
     assert json.loads(capsys.readouterr().out)["confidence_reason_if_null"] == UNDEFINED
+    write_json({"\x7f": "\x9b\u202e"})
+    assert capsys.readouterr().out == '{\n "\\u007f": "\\u009b\\u202e"\n}\n'
 
 
 @pytest.mark.parametrize("planted", ['"inf"', '"-Infinity"', '"nan"', "NaN", "-Infinity"])

@@ -124,16 +124,6 @@ def test_an_adapter_that_runs_its_trials_itself_conforms(call: Call, tmp_path: P
     assert set(not_tested) <= {"limits.processors", "configurations.first"}  # the latter it does not offer
 
 
-@pytest.mark.slow(first=True)
-def test_an_adapter_that_is_not_installed_runs_from_the_current_folder(call: Call, tmp_path: Path) -> None:
-    package = tmp_path / "package"
-    assert call("new-adapter", "my-own", "--output", package).code == 0
-    command = [str(_script(sys.executable)), "run", "../experiment.yaml", "--adapter", "tuneoff_my_own:MyOwnAdapter", "--json"]
-    finished = subprocess.run(command, cwd=package / "src", capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stderr
-    assert [run["status"] for run in json.loads(finished.stdout)["runs"]] == ["done"]
-
-
 def _environment(folder: Path, package: Path) -> Path:
     """Make a virtual environment that has everything of this one, and `package` installed by pip; return its Python."""
     venv.create(folder, symlinks=True, with_pip=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
 import resource
 import shlex
 import shutil
@@ -119,19 +118,6 @@ def test_a_long_value_of_a_file_keeps_the_way_out(call: Call, file: File, fakes:
     assert answer.line.endswith("remove the repeated ones")
 
 
-@pytest.mark.parametrize("place", ["matrix.json", "end.json"])
-def test_verify_of_another_format_version_has_the_code_of_all_commands(call: Call, results: Results, place: str) -> None:
-    path = results.path / place if place == "matrix.json" else results.folder(results.plan.runs[0].spec) / place
-    edit(path, lambda text: re.sub(r'"format_version": \d+', '"format_version": 99', text, count=1))
-    answer = call("verify", results.path)
-    assert answer.code == call("watch", "--runs", results.path).code == 5
-    assert f"{answer.out}{answer.err}".count("has format version 99") == 1
-    answer = call("verify", results.path, "--json")
-    found = json.loads(answer.out)
-    assert (found["exit_code"], found["problems"][0]["check"]) == (5, "version")
-    assert answer.err.count("has format version 99") == 1
-
-
 @pytest.mark.parametrize("command", ["plan", "compare"])
 @pytest.mark.parametrize("kind", ["workload", "adapters"])
 def test_a_plugin_that_ends_the_process_while_it_is_imported_is_broken(
@@ -163,12 +149,11 @@ def test_small_files_are_read_where_memory_is_limited(results: Results) -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        f"{TUNEOFF} compare null.yaml --no-report --output d >&- 2>&-",
         f"{TUNEOFF} compare null.yaml --no-report --output d <&- >&- 2>&-",
         f"{TUNEOFF} compare null.yaml --output $'d\\xff' && {TUNEOFF} verify $'d\\xff'",
         f"mkdir d && {TUNEOFF} compare null.yaml --no-report --output d > d/log && {TUNEOFF} verify d",
     ],
-    ids=["outputs closed", "all streams closed", "folder's name no UTF-8", "log of the shell in the folder"],
+    ids=["all streams closed", "folder's name no UTF-8", "log of the shell in the folder"],
 )
 def test_a_matrix_runs_whatever_the_shell_does_with_its_streams_and_its_folder(tmp_path: Path, script: str) -> None:
     (tmp_path / "null.yaml").write_text(json.dumps(NULL))
@@ -177,26 +162,15 @@ def test_a_matrix_runs_whatever_the_shell_does_with_its_streams_and_its_folder(t
     assert len(list(tmp_path.glob("d*/runs/*/*/run.json"))) == 1
 
 
-def _rename(folder: Path) -> None:
-    folder.rename(folder.with_name("e"))
-
-
-def _remove(folder: Path) -> None:
-    while folder.exists():  # what is written meanwhile too
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("take_away", [_rename, _remove])
-def test_a_results_folder_that_is_taken_away_while_it_is_used_is_one_line(
-    tmp_path: Path, take_away: Callable[[Path], None]
-) -> None:
+def test_a_results_folder_that_is_removed_while_it_is_used_is_one_line(tmp_path: Path) -> None:
     slow = {**NULL, "workload": {"name": "sleep", "options": {"epoch_seconds": 0.2}}, "seeds": list(range(9))}
     (tmp_path / "sleep.yaml").write_text(json.dumps(slow))
 
     def wait() -> None:
         until(lambda: list(tmp_path.glob("d/runs/*/*/run.json")), 100)
-        take_away(tmp_path / "d")
+        while (tmp_path / "d").exists():  # what is written meanwhile too
+            shutil.rmtree(tmp_path / "d", ignore_errors=True)
 
     thread = threading.Thread(target=wait)
     thread.start()

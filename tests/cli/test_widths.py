@@ -35,7 +35,8 @@ LISTING = (
     "check --list",
     "doctor",
     *(f"plan {REPOSITORY}/benchmarks/{name}" for name in FILES),
-    *(f"explain {name}" for name in ("", *TOPICS, *INTERFACES)),
+    "explain",
+    f"explain {' '.join((*TOPICS, *INTERFACES))}",
 )
 
 

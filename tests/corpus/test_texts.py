@@ -40,7 +40,7 @@ OF_FOLDERS = (
 )
 ALONE = (
     *(f"{command} --help" for command in COMMANDS),
-    *(f"explain {topic}" for topic in TOPICS if topic != "adapters"),  # it tells what is installed here
+    *(f"explain {topic}" for topic in TOPICS),
     *(
         "explain --schema experiment",
         "explain --schema run",

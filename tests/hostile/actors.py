@@ -21,6 +21,7 @@ from tuneoff.record.store import write_bytes
 from tuneoff.run.finish import recover
 from tuneoff.run.supervisor.execution import new_execution, undeploy_outside, write_inputs
 from tuneoff.run.supervisor.leftovers import clean_results
+from tuneoff.tell.frames.tables import TABLES
 from tuneoff.tell.live.site import LIVE, Site
 from tuneoff.tell.live.watcher import Watcher
 from tuneoff.trust.verify.results import verify
@@ -111,7 +112,7 @@ def _bundled(folder: Results, out: Path) -> bytes:
 
 def _loaded(folder: Results, out: Path) -> bytes:
     frames = tuneoff.load(folder.path)
-    return "".join(frames.read(table).to_json() for table in frames.tables()).encode()
+    return "".join(frames.read(table).to_json() for table in TABLES).encode()
 
 
 WRITERS: dict[str, Actor] = {

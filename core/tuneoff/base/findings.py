@@ -1,4 +1,4 @@
-"""Checks: a rule with its evidence, what it finds, and the report of all findings on one subject, as text, JSON or Markdown."""
+"""Checks: a rule with its evidence, what it finds, and the report of all findings on one subject, as text or JSON."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from tuneoff.base.commands import command
 from tuneoff.base.json_values import values
-from tuneoff.base.output import columns, markdown_table, one_line
+from tuneoff.base.output import columns, one_line
 from tuneoff.base.targets import unknown_name
 from tuneoff.errors import NOT_KNOWN, ExperimentError
 
 Verdict = Literal["passed", "warning", "failed", "not tested", "not applicable"]
 ORDER: tuple[Verdict, ...] = ("passed", "failed", "not tested", "not applicable")  # of a contract's checks, which never warn
 CONFORMS, FAILS = 0, 1  # exit codes
-_SIGNS = {"passed": "yes", "failed": "**NO**", "not tested": "**not tested**", "not applicable": "–"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +148,7 @@ class Report:
     """All findings on one subject.
 
     `failure`: why nothing could be checked, where the subject is to blame. `about`: the runs and versions, for the last line.
-    `values`: the same and more by name, for programs and for a page.
+    `values`: the same and more by name, for programs.
     """
 
     label: str
@@ -226,21 +225,3 @@ class Report:
             "counts": self.counts,
             "checks": [values(finding, ("id", "verdict", "text", "reason", "way_out")) for finding in self.findings],
         }
-
-
-def page(reports: Sequence[Report], value_names: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines of a page's part: all subjects with their `value_names` values, all checks, then what was seen."""
-    rows = []
-    for report in reports:
-        good = "yes" if report.is_complete else f"{len(report.findings)} of {report.check_count} asked for"
-        word = {CONFORMS: good, FAILS: "**NO**"}.get(report.exit_code, "**not known**")
-        rows.append((report.label, *(str(report.values[name]) for name in value_names), word, *map(str, report.counts.values())))
-    yield from markdown_table(("", *value_names, "conforms", *ORDER), rows)
-    yield ""
-    by_check = zip(*(report.findings for report in reports), strict=True)
-    signs = [(f"`{row[0].id}`", row[0].reason, *(_SIGNS[finding.verdict] for finding in row)) for row in by_check]
-    yield from markdown_table(("check", "why", *(report.label for report in reports)), signs)
-    for report in reports:
-        texts = [(finding.id, finding.verdict, one_line(finding.text)) for finding in report.findings if finding.text]
-        if texts:
-            yield from ("", f"**{report.label}**", "", *(f"- `{name}`: {verdict}: {text}" for name, verdict, text in texts))

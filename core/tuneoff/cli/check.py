@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.commands import command
-from tuneoff.base.output import columns, note, write, write_exactly, write_json
-from tuneoff.cli.command import ListedAction
+from tuneoff.base.output import columns, note, write, write_json
+from tuneoff.cli.command import ListedAction, whole_number
 from tuneoff.cli.folders import folder_path, make_empty, newest_folder
 from tuneoff.cli.selection import add_offline
 from tuneoff.errors import ExperimentError
@@ -28,18 +29,10 @@ EXAMPLE = "tuneoff check serial --only best undeploy.twice"
 DIFFERENT = 1
 DRAWS, FEWEST_DRAWS = 5000, 400
 SECONDS = 300.0
-NAMES = {  # what may be given beside what is checked, by how it is written
-    "NAME": "adapters",
-    "--option": "options",
-    **{
-        f"--{name}": name
-        for name in ("only", "platform", "keep", "draws", "seed", "timeout", "offline", "list", "json", "markdown")
-    },
-}
-TAKEN = {  # of these, by what is checked
-    "NAME": ("NAME", "--option", "--only", "--platform", "--keep", "--offline", "--list", "--json", "--markdown"),
-    "--workload": ("--only", "--list", "--json", "--markdown"),
-    "--space": ("NAME", "--draws", "--seed", "--timeout", "--offline", "--json"),
+TAKEN = {  # what may be given, by what is checked
+    "adapters": ("adapters", "--option", "--only", "--keep", "--offline", "--list", "--json"),
+    "--workload": ("--only", "--list", "--json"),
+    "--space": ("adapters", "--draws", "--seed", "--timeout", "--offline", "--json"),
     "--controls": ("--json",),
 }
 
@@ -72,39 +65,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "noise; default: the newest one under results/",
     )
     parser.add_argument("--only", metavar="ID", action=ListedAction, help="only these checks or families, e.g. best")
-    parser.add_argument("--platform", metavar="NAME", help="where each adapter puts its framework; default: its first platform")
     parser.add_argument(
-        "--option", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the adapters (JSON)"
+        "--option", metavar="NAME=VALUE", type=_option, action="append", help="an option of the adapters (the value as JSON)"
     )
     parser.add_argument(
         "--keep", metavar="DIR", type=folder_path, help="keep the runs in this new folder; default: they are removed"
     )
     parser.add_argument(
-        "--draws",
-        metavar="N",
-        type=int,
-        help=f"with --space: draws of each adapter, from {FEWEST_DRAWS}; default: {DRAWS}",
+        "--draws", metavar="N", type=whole_number(FEWEST_DRAWS), help=f"with --space: draws of each adapter; default: {DRAWS}"
     )
-    parser.add_argument("--seed", metavar="N", type=int, help="with --space: the first of four seeds; default: 0")
+    parser.add_argument("--seed", metavar="N", type=whole_number(0), help="with --space: the first of four seeds; default: 0")
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
-        type=float,
+        type=whole_number(1),
         help=f"with --space: limit of each process that draws (five per adapter); default: {SECONDS:g}",
     )
     add_offline(parser)
     parser.add_argument("--list", action="store_true", help="list the checks with their reasons and ways out, and run nothing")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="write JSON: every check, test or comparison with its verdict")
-    form.add_argument("--markdown", action="store_true", help="write tables for a page of documentation")
+    parser.add_argument("--json", action="store_true", help="write JSON: every check, test or comparison with its verdict")
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    if not (name and value):
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, but got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    subject = next((name for name in ("--workload", "--space", "--controls") if getattr(arguments, name[2:]) is not None), "NAME")
-    values = {name: getattr(arguments, dest) for name, dest in NAMES.items()}
-    names = [name for name, value in values.items() if value is not None and value is not False and value != []]
-    if refused := [name for name in names if name not in TAKEN[subject]]:
-        raise ExperimentError(f"{subject} takes no {', '.join(refused)}; leave out {', '.join(refused)}")
+    subject = next((name for name in list(TAKEN)[1:] if getattr(arguments, name[2:]) is not None), "adapters")
+    values = {name: getattr(arguments, name.removeprefix("--")) for names in TAKEN.values() for name in names}
+    given = [name for name, value in values.items() if value not in (None, []) and value is not False]
+    if refused := [name for name in given if name not in TAKEN[subject]]:
+        raise ExperimentError(f"{subject} must be without {', '.join(refused)}; leave out {', '.join(refused)}")
     if subject == "--space":
         return _space(arguments)
     if subject == "--controls":
@@ -113,11 +110,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _contract(arguments: argparse.Namespace) -> int:
-    from tuneoff.base.findings import FAILS, chosen, page
+    from tuneoff.base.findings import FAILS, chosen
     from tuneoff.cli.selection import overridden_plan
     from tuneoff.experiment.names import training_name
     from tuneoff.trust.check.checks import CHECKS
-    from tuneoff.trust.check.make import SHOWN
     from tuneoff.trust.workload_check.checks import CHECKS as OF_WORKLOADS
     from tuneoff.trust.workload_check.checks import check_workload
 
@@ -141,8 +137,6 @@ def _contract(arguments: argparse.Namespace) -> int:
     if arguments.json:
         entries = [report.to_json() for report in reports]
         write_json({"exit_code": code, "adapters": entries} if file is None else entries[0])
-    elif arguments.markdown:
-        write_exactly("\n".join(page(reports, SHOWN if file is None else ())))
     else:
         write("\n\n".join(report.text() for report in reports))
     return code
@@ -155,20 +149,13 @@ def _space(arguments: argparse.Namespace) -> int:
     from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE
     from tuneoff.trust.space_test.verify import targets, verify
 
-    draws: int = DRAWS if arguments.draws is None else arguments.draws
-    seed: int = arguments.seed or 0
-    seconds: float = SECONDS if arguments.timeout is None else arguments.timeout
-    if draws < FEWEST_DRAWS:
-        raise ExperimentError(f"--draws must be at least {FEWEST_DRAWS}, but got {draws}; fewer show nothing")
-    if seed < 0:
-        raise ExperimentError(f"--seed must be at least 0, but got {seed}")
-    if not 0 < seconds < float("inf"):
-        raise ExperimentError(f"--timeout must be a number of seconds above 0, but got {seconds:g}")
+    draws = arguments.draws or DRAWS
     plan = overridden_plan(arguments.space, adapters=arguments.adapters or None)
     space_targets = targets(plan, draws)
     check_something_runs(replace(plan, runs=tuple(target.run for target in space_targets)))
     specs = [target.run.spec for target in space_targets if target.run.skip_reason is None]
     with ready(specs, note, offline=arguments.offline):
+        seed, seconds = arguments.seed or 0, arguments.timeout or SECONDS
         outcomes = verify(plan, space_targets, draws=draws, seed=seed, seconds=seconds, tell=note)
     code = exit_code(outcomes)
     if arguments.json:
@@ -202,41 +189,23 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> l
     from tuneoff.cli.selection import share_folder
     from tuneoff.trust.check.make import check_adapter, subject_of
 
-    options = _options(arguments.options)
-    named = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
+    options = dict(arguments.option or ())
+    named = [subject_of(name, options=options) for name in dict.fromkeys(arguments.adapters)]
     subjects = [subject for number, subject in enumerate(named) if subject not in named[:number]]  # serial and serial@local
-    keep: Path | None = arguments.keep
-    folders = [None if keep is None else keep / subject.label.replace("/", "-") for subject in subjects]
-    for folder in folders:
-        if folder is not None:
-            make_empty(folder, "--keep")  # before the first run: what is found later costs finished reports
+    folders = [arguments.keep and arguments.keep / subject.label.replace("/", "-") for subject in subjects]
+    for folder in filter(None, folders):
+        make_empty(folder, "--keep")  # before the first run: what is found later costs finished reports
     share_folder()
     reports = []
-    for subject, keep in zip(subjects, folders, strict=True):
-        if len(subjects) == 1:
-            return [check_adapter(subject, checks, keep, note, offline=arguments.offline)]
+    for subject, folder in zip(subjects, folders, strict=True):
 
-        def tell(text: str, label: str = subject.label) -> None:
-            note(f"{label}: {text}")
+        def tell(text: str, label: str = f"{subject.label}: " if len(subjects) > 1 else "") -> None:
+            note(f"{label}{text}")
 
-        reports.append(check_adapter(subject, checks, keep, tell, offline=arguments.offline))
-        note(reports[-1].answer())  # the others may take long
+        reports.append(check_adapter(subject, checks, folder, tell, offline=arguments.offline))
+        if len(subjects) > 1:
+            note(reports[-1].answer())  # the others may take long
     return reports
-
-
-def _options(texts: Sequence[str]) -> dict[str, Any]:
-    import json
-
-    options: dict[str, Any] = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not (name and sign):
-            raise ExperimentError(f"--option must be NAME=VALUE, but got {text!r}")
-        try:
-            options[name] = json.loads(value)
-        except ValueError:
-            options[name] = value
-    return options
 
 
 def _list(checks: Sequence[Check[Any]], as_json: bool) -> int:

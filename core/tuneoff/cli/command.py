@@ -6,11 +6,9 @@ Completion by a shell asks `tuneoff` itself, by argcomplete, imported for nothin
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
 
 from tuneoff.base.commands import command as printed_command
@@ -139,12 +137,6 @@ class OneLineParser(argparse.ArgumentParser):
             )
 
     def error(self, message: str) -> NoReturn:
-        here = list[str]()  # the experiment files of the current folder
-        for path in sorted(Path().glob("*.y*ml")) if message.endswith(" required: FILE") else ():
-            with contextlib.suppress(OSError):
-                if path.is_file() and re.search(rb'^[{ ]*"?workload"?:', path.read_bytes(), re.MULTILINE):
-                    here.append(path.name)
-        message += f"; here: {', '.join(here)}" if here else ""
         help_command = printed_command(*self.prog.split()[1:], "--help")
         self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {help_command}')}\n")
 

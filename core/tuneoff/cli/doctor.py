@@ -6,7 +6,6 @@ import argparse
 import os
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,14 +76,6 @@ def power(plan: Plan | None) -> Iterator[Finding]:
         yield Finding(id="power", verdict="passed" if has_all else "warning", text=text)
     for number, text in enumerate(broken_power_meters(), 1):
         yield Finding(id=f"power meter {number}", verdict="warning", text=text)
-
-
-def charges(plan: Plan | None) -> Iterator[Finding]:
-    """Say what of energy, carbon and cost the plan's runs will not have."""
-    from tuneoff.run.uncharged import uncharged_lines
-
-    for number, line in enumerate(uncharged_lines(plan, time.time_ns()) if plan is not None else (), 1):
-        yield Finding(id=f"foreseen null {number}", verdict="warning", text=line)
 
 
 def adapters(plan: Plan | None) -> Iterator[Finding]:
@@ -220,7 +211,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.selection import overridden_plan
 
     plan = overridden_plan(arguments.file) if arguments.file is not None else None
-    groups = (machine(), power(plan), charges(plan), adapters(plan), platforms(plan), of_plugins(arguments.image), data(plan))
+    groups = (machine(), power(plan), adapters(plan), platforms(plan), of_plugins(arguments.image), data(plan))
     checks = [*(check for group in groups for check in group), results_folder(RESULTS)]
     levels = {"passed": "ok", "not applicable": "ok", "failed": "fail"}
     rows = [(levels.get(check.verdict, "warn"), check.id, check.text, check.exit_code) for check in checks]

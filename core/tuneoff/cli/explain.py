@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from tuneoff.base.output import columns, one_line, write, write_json
 from tuneoff.base.targets import nearest
 from tuneoff.cli import manual
-from tuneoff.cli.interfaces import INTERFACES, field_comments, first_line, interface, interface_items, item_page
+from tuneoff.cli.interfaces import INTERFACES, declaration, field_comments, first_line, interface, interface_items
 
 if TYPE_CHECKING:
     from tuneoff.base.capabilities import Offer
@@ -68,7 +68,7 @@ Entry = tuple[str, str, str]  # name, what it is (unit, type, fields), meaning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    topics = f"{', '.join(TOPICS)}; or {', '.join(INTERFACES)} for what a plugin implements (Markdown)"
+    topics = f"{', '.join(TOPICS)}; or {', '.join(INTERFACES)} for what a plugin implements"
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"any names, or one of {topics}; default: list these")
     parser.add_argument("--json", action="store_true", help="write JSON: a list of objects with topic, name, detail, text")
     parser.add_argument(
@@ -79,16 +79,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     if arguments.schema is not None:
         return _schema(arguments.schema, arguments.names)
-    names = _names(arguments.names)
-    documents = {}  # Markdown, of what has more to say than a line: an interface, a class or function of one, a page of docs/
+    names = list(dict.fromkeys(arguments.names))
+    documents = {}  # of what has more to say than a line: an interface, a class or function of one, a page of docs/
     for name in names:
         if name in INTERFACES:
             documents[name] = interface(name)
         elif name in manual.pages():
             documents[name] = manual.page_text(name.rpartition("/")[2])
         elif (item := interface_items().get(name)) is not None:
-            documents[name] = item_page(name, item)
-    topics = {"keys", *names} if set(names) <= TOPICS.keys() else TOPICS.keys()  # a topic is listed without the others
+            documents[name] = declaration(name, item)
+    topics = names if set(names) <= TOPICS.keys() else TOPICS.keys()  # a topic is listed without the others
     every = [(topic, *entry) for topic, entries in TOPICS.items() if topic in topics for entry in entries()] if names else []
     rows = [entry for name in names for entry in _explained(name, every, name in documents)]
     if not names:
@@ -115,18 +115,8 @@ def _schema(kind: str, names: Sequence[str]) -> int:
     return 0
 
 
-def _names(arguments: Sequence[str]) -> list[str]:
-    """Return the names that are asked for: words of several arguments, as `not decided` and `x Ray Tune`, need no quotes."""
-    names, rest = [], [*arguments]
-    while rest:
-        count = next((count for count in range(len(rest), 1, -1) if _word(" ".join(rest[:count])) in WORDS), 1)
-        names.append(" ".join(rest[:count]))
-        del rest[:count]
-    return list(dict.fromkeys(names))
-
-
 def _explained(name: str, every: Sequence[Row], has_document: bool) -> list[Row]:
-    """Return the entries of a topic (and the key of that name), or all of `every` that have this name, in singular or plural.
+    """Return the entries of a topic, or all of `every` that have this name, in singular or plural.
 
     Raises:
         ExperimentError: there is none, and no document; the nearest name is in the text.
@@ -134,7 +124,7 @@ def _explained(name: str, every: Sequence[Row], has_document: bool) -> list[Row]
     from tuneoff.errors import ExperimentError
 
     if name in TOPICS:
-        return [entry for entry in every if entry[0] == name or (entry[0] == "keys" and entry[1] == name)]
+        return [entry for entry in every if entry[0] == name]
     for form in (name, name.removesuffix("s"), f"{name}s"):
         if matches := [entry for entry in every if _is_of(form, entry[0], entry[1])]:
             return matches
@@ -151,16 +141,7 @@ def _word(heading: str) -> str:
     """Return the word of a heading of the first table: `added s/trial` is `added per trial`, `x Optuna` is `x`."""
     text = re.sub(r"\b(s|ms|J)/", "per ", " ".join(heading.split()).strip("()"))
     text = re.sub(r", (s|J)( median \(min-max\)?)?$| [↓↑]", "", text)
-    is_ratio = re.match("[x×] ", text) is not None and _plain(text[2:].partition(" (")[0]) in _frameworks()
-    return "x" if is_ratio else text
-
-
-@functools.cache
-def _frameworks() -> frozenset[str]:
-    """Return the names of adapters and of their frameworks, as a heading may have them."""
-    from tuneoff.registry import list_adapters
-
-    return frozenset(_plain(name) for listing in list_adapters() for name in (listing.plugin.name, listing.framework))
+    return "x" if text.startswith(("x ", "× ")) else text
 
 
 def _is_of(name: str, topic: str, entry: str) -> bool:
@@ -229,20 +210,6 @@ def pruners() -> Iterator[Entry]:
     from tuneoff.experiment.strategies import PRUNERS
 
     yield from _strategies("pruners", PRUNERS)
-
-
-def adapters() -> Iterator[Entry]:
-    """Installed adapters; all that one offers: tuneoff list adapters NAME."""
-    from tuneoff.registry import list_adapters
-
-    for listing in list_adapters():
-        name, framework = listing.plugin.name, listing.framework.removesuffix("none") or "no framework"
-        platforms = ", ".join(listing.platforms) or "unknown"
-        yield (
-            name,
-            f"{listing.state}; platforms: {platforms}",
-            f"drives {framework}; all that it offers: tuneoff list adapters {name}",
-        )
 
 
 def keys() -> Iterator[Entry]:
@@ -364,7 +331,6 @@ TOPICS: Mapping[str, Callable[[], Iterator[Entry]]] = {
     "words": words,
     "samplers": samplers,
     "pruners": pruners,
-    "adapters": adapters,
     "keys": keys,
     "events": events,
     "record": record,

@@ -1,17 +1,17 @@
-"""What the author of a plugin imports, as Markdown: signatures, fields and docstrings, from the modules themselves."""
+"""What the author of a plugin imports, as the code that declares it: fields, signatures, comments and docstrings, no bodies."""
 
 from __future__ import annotations
 
-import dataclasses
-import enum
+import ast
 import functools
 import importlib
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from types import FunctionType
-from typing import Any, ForwardRef
+from typing import Any
 
 from tuneoff.base.output import one_line
 
@@ -28,11 +28,11 @@ def interface(name: str) -> str:
     seen: set[int] = set()
     parts: list[str] = []
     for module in INTERFACES[name]:
-        parts.append(f"# `{module}`\n\n{inspect.getdoc(importlib.import_module(module)) or ''}")
+        parts.append(f"# {module}\n\n{inspect.getdoc(importlib.import_module(module)) or ''}")
         for key, item in _exported(module):
             if id(item) not in seen:
                 seen.add(id(item))
-                parts.append(item_page(key, item))
+                parts.append(declaration(key, item))
     return "\n\n".join(parts)
 
 
@@ -41,17 +41,27 @@ def interface_items() -> dict[str, Any]:
     return {key: item for modules in INTERFACES.values() for module in modules for key, item in _exported(module)}
 
 
-def item_page(name: str, item: Any) -> str:
-    """Return the part of a page that is about one of them."""
-    if isinstance(item, type):
-        return "\n\n".join(_class(item))
-    return _function(item, "## ") if isinstance(item, FunctionType) else "\n\n".join(filter(None, _alias(name, item)))
+def declaration(name: str, item: Any) -> str:
+    """Return the lines that declare it: of functions all but what they do, of a class what is public."""
+    if not isinstance(item, type | FunctionType):
+        return _alias(name, item)
+    source = textwrap.dedent(inspect.getsource(item))
+    hidden = set[int]()  # numbers of lines, from 1
+    for part in ast.walk(ast.parse(source)):
+        if isinstance(part, ast.FunctionDef) and part.body[0].lineno > part.lineno:
+            does = part.body[ast.get_docstring(part) is not None :]
+            first = does[0].lineno if does else sys.maxsize
+            if part.name.startswith("_") and part.name != "__init__":
+                first = part.decorator_list[0].lineno if part.decorator_list else part.lineno
+            hidden.update(range(first, (part.end_lineno or 0) + 1))
+    lines = (line for number, line in enumerate(source.splitlines(), 1) if number not in hidden)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip()
 
 
 def first_line(name: str, item: Any) -> str:
     """Return in one line what it is."""
     is_own = isinstance(item, type | FunctionType)
-    return one_line((inspect.getdoc(item) or "").partition("\n\n")[0]) if is_own else _alias(name, item)[1]
+    return one_line((inspect.getdoc(item) or "").partition("\n\n")[0]) if is_own else _alias(name, item).partition("  # ")[2]
 
 
 @functools.cache
@@ -72,59 +82,9 @@ def _exported(name: str) -> Iterator[tuple[str, Any]]:
     yield from ((key, getattr(module, key)) for key in names)
 
 
-def _alias(name: str, item: Any) -> tuple[str, str]:
-    """Return the heading of a type that has a name, as its module has it, and the comment beside it."""
+def _alias(name: str, item: Any) -> str:
+    """Return the line that gives a type its name, as its module has it."""
     for module in (module for key, module in sorted(sys.modules.items()) if key.startswith("tuneoff.")):
-        if vars(module).get(name) is item and (match := re.search(rf"^{name} = (.+)$", inspect.getsource(module), re.MULTILINE)):
-            value, _, comment = match[1].partition("  # ")
-            return f"## `{name} = {value}`", comment
-    return f"## `{name}`", ""
-
-
-def _class(item: type) -> Iterator[str]:
-    fields = [field for field in dataclasses.fields(item) if field.init] if dataclasses.is_dataclass(item) else []
-    keywords = "Its arguments are keywords only." if fields and all(field.kw_only for field in fields) else ""
-    yield "\n\n".join(filter(None, (f"## `class {item.__name__}`", inspect.getdoc(item), keywords)))
-    if issubclass(item, enum.Enum):
-        yield "\n".join(f"- `{member.name}`: {member.value}" for member in item)
-    if lines := list(_fields(item)):
-        yield "\n".join(lines)
-    for name, member in vars(item).items():
-        if name.startswith("_") and (name != "__init__" or fields or getattr(item, "_is_protocol", False)):
-            continue
-        if isinstance(member, property):
-            yield f"### `{item.__name__}.{name}`\n\n{inspect.getdoc(member) or ''}".rstrip()
-        elif isinstance(member, FunctionType | classmethod | staticmethod):
-            yield _function(getattr(item, name), f"### `{item.__name__}.", name)
-
-
-def _fields(item: type) -> Iterator[str]:
-    """Yield the fields of a class as they are written, in Markdown: `name: type = default`, and the comment beside it."""
-    comments = field_comments(item)
-    fields = {field.name: field for field in dataclasses.fields(item)} if dataclasses.is_dataclass(item) else {}
-    for name, kind in inspect.get_annotations(item).items():
-        written = kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
-        default = _default(item, name, fields.get(name))
-        yield f"- `{name}: {written}{default and f' = {default}'}`" + (f": {comments[name]}" if name in comments else "")
-
-
-def _default(item: type, name: str, field: dataclasses.Field[Any] | None) -> str:
-    """Return what a field is where it is left out, "" where it may not be."""
-    if field is not None:
-        factory: Any = field.default_factory
-        if factory is not dataclasses.MISSING:
-            return f"{getattr(factory, '__name__', '...')}()"
-        return "" if field.default is dataclasses.MISSING else repr(field.default)
-    if issubclass(item, tuple):
-        defaults: dict[str, Any] = getattr(item, "_field_defaults", {})
-        return repr(defaults[name]) if name in defaults else ""
-    value = vars(item).get(name, dataclasses.MISSING)
-    return "" if value is dataclasses.MISSING or inspect.ismemberdescriptor(value) else repr(value)
-
-
-def _function(item: Any, head: str, name: str = "") -> str:
-    """Return the signature and the docstring of a function; `name`: of a method, whose class `head` ends with."""
-    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(item)))  # annotations are not evaluated
-    signature = re.sub(r"<function \S+ at 0x[0-9a-f]+>", "...", signature)
-    text = inspect.getdoc(item) if name != "__init__" else inspect.cleandoc(item.__doc__ or "")  # not that of `object`
-    return f"{head if name else f'{head}`'}{name or item.__name__}{signature}`\n\n{text or ''}".rstrip()
+        if vars(module).get(name) is item and (line := re.search(rf"^{name} = .+$", inspect.getsource(module), re.MULTILINE)):
+            return line[0]
+    return name

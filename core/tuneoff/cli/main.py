@@ -15,8 +15,7 @@ from typing import Any, TextIO, cast
 import tuneoff
 from tuneoff.base.current_folder import current_folder_problem
 from tuneoff.base.output import note, plain_line
-from tuneoff.cli.command import BAD_INPUT, CliCommand, OneLineParser, added_commands, build_parser, complete
-from tuneoff.cli.renamed import is_now
+from tuneoff.cli.command import CliCommand, OneLineParser, added_commands, build_parser, complete
 from tuneoff.errors import NOT_KNOWN, ResultsError, TuneoffError
 
 COMMANDS = (  # the modules of this folder, but for `list`, whose module is `listing`
@@ -99,9 +98,6 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     words = [argument for argument in argv if argument != "--debug"]
     if words[:1] == ["help"]:
         argv = words = [*words[1:2], "--help"]
-    if (renamed := is_now(argv)) is not None:
-        note(f"tuneoff: {renamed}")
-        return BAD_INPUT
     try:
         word = next((argument for argument in argv if not argument.startswith("-")), "")
         if word not in COMMANDS:

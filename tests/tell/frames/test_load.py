@@ -53,7 +53,6 @@ def test_only_what_is_asked_for_is_read(results: Path, monkeypatch: pytest.Monke
             (results / "export" / f"{table}.parquet").unlink()
     assert len(frames.runs) == 3
     assert frames.runs is frames.runs
-    assert frames.tables()["steps"] == list(TABLES["steps"])
 
 
 def test_chosen_columns_come_in_the_order_asked_for(results: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import logging
 import os
 import pty
@@ -21,7 +20,6 @@ from command_line import Call
 from tell.live.emulator import Emulator
 from tuneoff.cli import main
 from tuneoff.run.progress import Listener, LiveRun
-from tuneoff.run.run_ends import STATUSES
 from tuneoff.tell.live.display import Above, Lines, Progress, output_on, progress, watch
 from tuneoff.tell.live.sentences import end_text, trials_text
 from tuneoff.tell.live.terminal import Terminal
@@ -261,28 +259,6 @@ def test_ctrl_c_ends_the_watch_and_leaves_the_terminal_clean(two: Folder, emulat
     assert emulator.text.strip() == ""
 
 
-def test_once_prints_the_state_and_ends(two: Folder, call: Call) -> None:
-    two.take()
-    two.begin("serial", 0).trial("1")
-    answer = call("watch", two.path, "--once")
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out.splitlines()[0] == "digits: 0 of 2 runs ended"
-    assert "works here" in answer.out
-    assert "[1/2] serial random seed 0: 1/10 trials, best 0.5" in answer.out
-
-
-def test_once_as_json_has_every_run_and_the_current_one(two: Folder, call: Call) -> None:
-    two.end("serial", 0, "failed")
-    two.take()
-    two.begin("optuna", 0).trial("1")
-    found = json.loads(call("watch", two.path, "--once", "--json").out)
-    assert (found["activity"], found["exit_code"], found["runs"], found["ended"]) == ("working", None, 2, 1)
-    assert list(found["counts"]) == list(STATUSES)
-    assert [[cell["status"] for cell in row["cells"]] for row in found["rows"]] == [["failed"], ["running"]]
-    assert (found["current"]["completed"], found["current"]["incumbent"]) == (1, 0.5)
-    assert found["texts"]["failures"] == ["serial random seed 0: failed: it failed"]
-
-
 def test_what_names_would_make_a_terminal_do_is_an_escape_in_text_and_json(two: Folder, call: Call) -> None:
     two.end("serial", 0, "failed", execution="1")
     two.write_plan(name="\x1b]0;x\x07<script>")
@@ -290,9 +266,3 @@ def test_what_names_would_make_a_terminal_do_is_an_escape_in_text_and_json(two: 
         out = call("watch", two.path, *arguments).out
         assert "\x1b" not in out
         assert "x1b" in out
-
-
-def test_json_needs_once(call: Call, two: Folder) -> None:
-    answer = call("watch", two.path, "--json")
-    assert answer.code == 2
-    assert "add --once" in answer.line

@@ -165,7 +165,7 @@ def test_a_killed_matrix_is_seen_to_be_dead_and_the_printed_command_completes_it
     assert once(results)["activity"] == "finished"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_serve_cleanly(file: Path, tmp_path: Path, number: signal.Signals) -> None:
     folder = Folder(tmp_path / "results")
     with started("watch", "--serve", folder.path, "--address", "0.0.0.0") as serve:

@@ -147,21 +147,6 @@ def test_a_killed_command_is_seen_to_be_gone_and_how_to_resume_is_said(folder: F
     assert f"tuneoff compare 'my files/digits.yaml' --resume --output {folder.path}" in text
 
 
-def test_a_process_id_that_another_process_uses_now_is_nobody(folder: Folder) -> None:
-    folder.take(pid=os.getppid())  # alive, and it has no such file open
-    folder.begin("serial", 0).write()
-    assert Watcher(folder.path).look().activity is Activity.STOPPED
-
-
-def test_a_command_that_waits_between_runs_is_at_work(folder: Folder) -> None:
-    folder.end("serial", 0)
-    folder.take()
-    state = Watcher(folder.path).look()
-    assert (state.activity, state.current) == (Activity.WORKING, None)
-    folder.leave(ended=False)
-    assert Watcher(folder.path).look().activity is Activity.STOPPED
-
-
 def test_what_an_earlier_command_left_is_not_the_current_run(folder: Folder) -> None:
     left = folder.begin("serial", 0, execution="8")
     left.write()
@@ -229,12 +214,22 @@ def test_nothing_is_written_into_the_folder(folder: Folder) -> None:
     assert snapshot(folder.path) != before
 
 
-def test_a_folder_without_lock_is_judged_by_its_runs(folder: Folder) -> None:
-    assert Watcher(folder.path).look().activity is Activity.STOPPED
+def test_who_works_there_is_told_by_the_lock_and_without_anybody_by_the_runs(folder: Folder) -> None:
+    def activity() -> Activity:
+        return Watcher(folder.path).look().activity
+
+    assert activity() is Activity.STOPPED
+    folder.take(pid=os.getppid())  # alive, and it has no such file open
+    assert activity() is Activity.STOPPED
+    folder.end("serial", 0)
+    folder.take()
+    assert (activity(), Watcher(folder.path).look().current) == (Activity.WORKING, None)  # between two runs
+    folder.leave(ended=False)
+    assert activity() is Activity.STOPPED
     folder.end_all()
-    assert Watcher(folder.path).look().activity is Activity.FINISHED
+    assert activity() is Activity.FINISHED
     (folder.path / LOCK).write_text("no pid\n")
-    assert Watcher(folder.path).look().activity is Activity.FINISHED
+    assert activity() is Activity.FINISHED
 
 
 # --- what `status` and `report` say ---

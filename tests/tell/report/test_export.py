@@ -46,7 +46,7 @@ def first_record(results: Path) -> Path:
     return sorted(results.glob("runs/*/*/run.json"))[0].parent
 
 
-@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_every_format_has_every_table_with_every_row(results: Path, tmp_path: Path, format: Format) -> None:
     paths = export(results, tmp_path / "out", format)
     assert sorted(path for path in (tmp_path / "out").iterdir() if path.name != ".keys") == sorted(paths)
@@ -65,19 +65,16 @@ def test_rows_are_in_the_order_of_the_plan(results: Path, tmp_path: Path) -> Non
             assert list(dict.fromkeys(row["run_id"] for row in table)) == order
 
 
-FORMULAS = ("=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "-", "=")
-
-
-@pytest.mark.parametrize("text", FORMULAS)
-def test_no_text_in_csv_is_a_formula_to_a_spreadsheet(text: str, results: Path, tmp_path: Path) -> None:
+def test_no_text_in_csv_is_a_formula_to_a_spreadsheet(results: Path, tmp_path: Path) -> None:
+    formulas = ("=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "-", "=")
     run = read_run(first_record(results))
-    trials = tuple(replace(trial, cause=text) for trial in run.trials)
-    write_run(first_record(results), replace(run, status="failed", reason=text, trials=trials, charged="framework"))
+    trials = (*run.trials, *(replace(run.trials[0], trial=f"t{number}", cause=text) for number, text in enumerate(formulas)))
+    write_run(first_record(results), replace(run, status="failed", reason=formulas[0], trials=trials, charged="framework"))
     runs, attempts, *_ = (read(path) for path in export(results, tmp_path / "csv", "csv"))
-    plain = read(export(results, tmp_path / "json", "json")[0])
-    assert f"'{text}" in {row["reason"] for row in runs}
-    assert f"'{text}" in {row["cause"] for row in attempts}
-    assert text in {row["reason"] for row in plain}, "JSON is for programs: as it is"
+    assert f"'{formulas[0]}" in {row["reason"] for row in runs}
+    assert {f"'{text}" for text in formulas} <= {row["cause"] for row in attempts}
+    plain = read(export(results, tmp_path / "json", "json")[1])
+    assert {*formulas} <= {row["cause"] for row in plain}, "JSON is for programs: as it is"
 
 
 def test_numbers_in_csv_stay_numbers_and_flags_are_names(results: Path, tmp_path: Path) -> None:
@@ -92,18 +89,6 @@ def test_numbers_in_csv_stay_numbers_and_flags_are_names(results: Path, tmp_path
     values = {row["name"]: row["value"] for row in metrics}
     assert values["trials.completed"] == "2"
     assert "." in values["time.jct"]
-
-
-def test_a_workload_named_null_is_read_where_pandas_is_told_that_only_an_empty_field_is_missing(
-    results: Path, tmp_path: Path
-) -> None:
-    pandas = pytest.importorskip("pandas")
-    run = read_run(first_record(results))
-    experiment = {**run.specification["experiment"], "workload": {"name": "null", "target": "x:Null"}}
-    write_run(first_record(results), replace(run, specification={**run.specification, "experiment": experiment}))
-    runs, *_ = export(results, tmp_path / "csv", "csv")
-    assert "null" in set(pandas.read_csv(runs, keep_default_na=False, na_values=[""])["workload"])
-    assert "null" not in set(pandas.read_csv(runs)["workload"]), "control: by default the workload `null` is lost"
 
 
 def test_an_export_of_no_runs_is_empty_tables_and_one_that_fails_leaves_nothing(results: Path, tmp_path: Path) -> None:

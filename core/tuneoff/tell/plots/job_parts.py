@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import Question
@@ -22,67 +22,53 @@ TEXTS = {"waiting": "waiting for the framework"}
 TRAINED = "slots.utilization"  # % of the trials' span in which the workers trained
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPart:
-    """A part of a bar: `start` and `width` are shares of the longest bar."""
+class JobPart(NamedTuple):
+    """A part of a bar, by its name and in words: `start` and `width` are shares of the longest bar."""
 
     name: str
+    text: str
     seconds: float
     start: float
     width: float
 
-    @property
-    def text(self) -> str:
-        """What it is, in words."""
-        return TEXTS.get(self.name, self.name)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(NamedTuple):
     """A framework's job. `seconds`: the median job time; `seeds`: the runs in the middle, of which the parts are."""
 
     row: Row
     seconds: float
     seeds: tuple[int, ...]
     parts: tuple[JobPart, ...]
-
-    @property
-    def end(self) -> float:
-        """Where the bar ends."""
-        return max((part.start + part.width for part in self.parts), default=0.0)
+    end: float  # where it ends, as a share of the longest
 
 
 def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
     """Return a bar per row that has runs with all parts in this column."""
-    jobs = []
-    for row in rows:
-        group = row.columns[scope].group if scope in row.columns else None
-        middle = _middle(group, time) if group is not None else ()
-        if group is not None and middle:
-            times = group.estimate(time.metric).by_seed
-            seconds = sum(times[seed] for seed in middle) / len(middle) / MILLISECONDS
-            of_runs = [parts for seed in middle if (parts := _parts(group, seed)) is not None]
-            parts = {name: sum(parts[name] for parts in of_runs) / len(of_runs) for name in PARTS}
-            jobs.append((row, seconds, middle, parts))
-    longest = max((sum(parts.values()) for *_, parts in jobs), default=0.0) or 1.0
+    jobs = [(row, job) for row in rows if scope in row.columns and (job := _job(row.columns[scope].group, time)) is not None]
+    longest = max((sum(parts.values()) for _, (_, _, parts) in jobs), default=0.0) or 1.0
     row_bars = []
-    for row, seconds, seeds, parts in jobs:
+    for row, (seconds, seeds, parts) in jobs:
         placed, at = [], 0.0
         for name, part_seconds in parts.items():
-            placed.append(JobPart(name=name, seconds=part_seconds, start=at / longest, width=part_seconds / longest))
+            placed.append(JobPart(name, TEXTS.get(name, name), part_seconds, at / longest, part_seconds / longest))
             at += part_seconds
-        row_bars.append(Bar(row=row, seconds=seconds, seeds=seeds, parts=tuple(placed)))
+        row_bars.append(Bar(row, seconds, seeds, tuple(placed), at / longest))
     return row_bars
 
 
-def _middle(group: Group, time: Question) -> tuple[int, ...]:
-    """Return the seeds of the one or two runs in the middle by job time; none where one failed or lacks a part."""
-    measured = [(milliseconds, seed) for seed, milliseconds in group.estimate(time.metric).by_seed.items()]
+def _job(group: Group, time: Question) -> tuple[float, tuple[int, ...], dict[str, float]] | None:
+    """Return the job time of the one or two runs in the middle, their seeds and their mean parts, in s; None without one."""
+    times = group.estimate(time.metric).by_seed
+    measured = [(milliseconds, seed) for seed, milliseconds in times.items()]
     ordered = sorted([*measured, *((math.inf, run.seed) for run in group.runs if run.is_failure)])
     if not ordered:
-        return ()
+        return None
     pair = {ordered[(len(ordered) - 1) // 2][1], ordered[len(ordered) // 2][1]}
-    return tuple(sorted(pair)) if all(_parts(group, seed) is not None for seed in pair) else ()
+    of_runs = [parts for seed in pair if (parts := _parts(group, seed)) is not None]
+    if len(of_runs) < len(pair):  # one failed, or lacks a part
+        return None
+    seconds = sum(times[seed] for seed in pair) / len(pair) / MILLISECONDS
+    return seconds, tuple(sorted(pair)), {name: sum(parts[name] for parts in of_runs) / len(of_runs) for name in PARTS}
 
 
 def _parts(group: Group, seed: int) -> dict[str, float] | None:

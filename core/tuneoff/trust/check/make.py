@@ -53,7 +53,6 @@ _FINISHING = threading.Lock()
 Tell = Callable[[str], None]
 ONE_AT_A_TIME = 1  # runs of the second try
 AGAIN = "again"  # the folder of runs that are made a second time
-SHOWN = ("framework", "runs", "seconds")  # values of a report, on a page
 
 
 def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any] | None = None) -> Subject:
