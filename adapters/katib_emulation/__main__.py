@@ -75,7 +75,7 @@ def _serve(options: argparse.Namespace, *endings: int) -> None:
         install(store)
     node = Node(store, observations, folder, options.image)
     controllers = Controllers(store, reconcilers(store, observations, options.lose_answers))
-    server = Server(Api(store, node.log, options.deny, has_katib=not options.without_katib), token, options.access_log)
+    server = Server(Api(store, node.log, has_katib=not options.without_katib), token, options.access_log)
     for part in (node, controllers, server):
         part.start()
     try:
@@ -144,8 +144,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--kubeconfig", metavar="PATH", type=_path, required=True, help="the kubeconfig to write when ready to serve")
     image = "an image that pods may name; all others cannot be pulled (repeatable; default: any is taken). Nothing of it is used"
     add("--image", metavar="NAME", action="append", default=[], help=image)
-    deny = "refuse a verb with 403, also in access reviews, e.g. create:experiments, get:pods/log (repeatable)"
-    add("--deny", metavar="VERB:RESOURCE", action="append", default=[], help=deny)
     add("--without-katib", action="store_true", help="serve a cluster on which Katib is not installed")
     lose = "throw away every Nth answer of the suggestion services and ask again, as Katib does on a conflict (default: none)"
     add("--lose-answers", metavar="N", type=int, help=lose)

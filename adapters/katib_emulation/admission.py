@@ -45,11 +45,8 @@ def admit_experiment(new: Object, old: Object | None, namespace: Object) -> Obje
     """
     spec: dict[str, Any] = copied(new.get("spec") or {})
     name = new["metadata"]["name"]
-    try:
-        _fill_in(spec)
-        errors = list(_errors(spec, old))
-    except (AttributeError, TypeError) as error:  # as Go's decoder: a value of another type than the field's
-        raise StatusError.denied(f"json: cannot unmarshal the Experiment: {error}", DEFAULTER) from error
+    _fill_in(spec)
+    errors = list(_errors(spec, old))
     if (namespace["metadata"].get("labels") or {}).get(INJECTION_LABEL) != "enabled":
         lacks = f'the namespace lacks label "{INJECTION_LABEL}: enabled"'
         raise StatusError.denied(f'Cannot create the Experiment "{name}" in namespace "{namespace["metadata"]["name"]}": {lacks}')

@@ -195,7 +195,7 @@ def inject(pod: Object, trial: Mapping[str, Any]) -> Object:
     """Return the pod of a trial as Katib's webhook changes it: labels, KATIB_TRIAL_NAME, the collector with its volume and shell.
 
     Raises:
-        StatusError: 400, it has no primary container, or one without a command (an image's entry point is not known here).
+        StatusError: 400, it has no primary container.
     """
     pod, settings, name = copied(pod), CollectorSettings.of_trial(trial), trial["spec"]["primaryContainerName"]
     primary = next((container for container in pod["spec"]["containers"] if container["name"] == name), None)
@@ -211,10 +211,7 @@ def inject(pod: Object, trial: Mapping[str, Any]) -> Object:
     pod["spec"]["volumes"] = [*(pod["spec"].get("volumes") or ()), {"name": "metrics-volume", "emptyDir": {}}]
     primary["volumeMounts"] = [*(primary.get("volumeMounts") or ()), mount]
     primary["env"] = [*(primary.get("env") or ()), {"name": "KATIB_TRIAL_NAME", "value": settings.trial}]
-    words = [*(primary.get("command") or ())]  # joined with blanks and unquoted, they are what a shell runs
-    if not words:
-        raise StatusError.denied(f"the emulation needs `command` of container {primary['name']}", POD_WEBHOOK)
-    words += primary.get("args") or ()
+    words = [*primary["command"], *(primary.get("args") or ())]  # joined with blanks and unquoted, they are what a shell runs
     primary["command"] = ["sh", "-c"]
     if words[0] in ("sh", "bash") and words[1:2] == ["-c"]:
         primary["command"], words = words[:2], words[2:]
@@ -269,43 +266,29 @@ class Collector:
 
         A trial that was stopped has reported already, but the shell's mark has to say that it completed too.
         """
-        mark, why = self._mark(training), "Failed to wait for worker container:"
         with self._failing():
             if self._failure is None:
-                try:
-                    content = mark.read_text().strip()
-                except OSError as error:
-                    seen = f"{self._settings.directory}/{mark.name} for pid {training.pid}"
-                    failed = f"Unable to read file {seen}, error: {(error.strerror or str(error)).lower()}"
-                    raise CollectorError(f"{why} training container is failed. {failed}") from error
+                content = self._mark(training).read_text().strip()
                 if content != COMPLETED:
-                    raise CollectorError(f"{why} unable to find marker: {COMPLETED} in contents: {content}")
+                    raise CollectorError(
+                        f"training container is failed, unable to find marker: {COMPLETED} in contents: {content}"
+                    )
                 if not self.is_stopping:
                     self._report()
         return 0 if self._failure is None else 255
 
     def _stop(self, training: ProcessGroup) -> None:
-        self._say("I", "Training container is early stopped")
         self._mark(training).write_text(EARLY_STOPPED)
         children = children_of(training.pid)
         if len(children) != 1:
             raise CollectorError(f"Multiple children processes are not supported. Children processes: {children}")
-        try:
-            os.kill(children[0], signal.SIGTERM)
-        except ProcessLookupError as error:
-            raise CollectorError(f"Unable to terminate child process {children[0]}, error: {error}") from error
+        os.kill(children[0], signal.SIGTERM)
         self.is_stopping, self.rule = True, None
         self._report()
 
     def _report(self) -> None:
-        try:
-            content = self._metrics_file.read_bytes().decode(errors="replace")
-        except OSError as error:
-            text = f"open {self._settings.path}: {(error.strerror or str(error)).lower()}"
-            raise CollectorError(f"Failed to collect logs: failed to open the file: {text}") from error
-        observations = self._settings.observations(content)
-        self._reports.report(self.trial, observations)
-        self._say("I", f"Metrics reported: {len(observations)}")
+        content = self._metrics_file.read_bytes().decode(errors="replace")
+        self._reports.report(self.trial, self._settings.observations(content))
 
     def _mark(self, training: ProcessGroup) -> Path:
         return self._metrics_file.parent / f"{training.pid}.pid"
@@ -317,8 +300,5 @@ class Collector:
             yield
         except (CollectorError, OSError) as error:
             self._failure, self.rule = str(error), None
-            self._say("F", self._failure)
-
-    def _say(self, severity: str, message: str) -> None:
-        with contextlib.suppress(OSError), self._log.open("a") as log:  # the disk is full: the exit code says the rest
-            log.write(f"{severity}{datetime.now(UTC):%m%d %H:%M:%S.%f}      14 main.go:142] {message}\n")
+            with contextlib.suppress(OSError), self._log.open("a") as log:  # the disk is full: the exit code says the rest
+                log.write(f"{self._failure}\n")

@@ -75,7 +75,7 @@ COUNTED = {
     "MetricsUnavailable": ("metricsUnavailableTrialList", "trialMetricsUnavailable"),
     "Pending": ("pendingTrialList", "trialsPending"),  # there is no such condition: none is True
 }
-FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 10.0, 600.0  # of a Job's pods; it doubles with each retry
+FIRST_BACKOFF_SECONDS = 10.0  # of a Job's pods; it doubles with each retry
 REFUSED_POD_SECONDS = 10.0
 BACKOFF_LIMIT_EXCEEDED = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 COMPLETIONS_REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")
@@ -483,7 +483,7 @@ class JobReconciler:
             uncounted = [pod["status"]["phase"] for pod in ended if TRACKING in finalizers(pod)]
             counts = {end.lower(): job["status"].get(end.lower(), 0) + uncounted.count(end) for end in ("Succeeded", "Failed")}
             if "Failed" in uncounted:
-                pause = min(FIRST_BACKOFF_SECONDS * 2 ** min(counts["failed"] - 1, 20), LAST_BACKOFF_SECONDS)
+                pause = FIRST_BACKOFF_SECONDS * 2 ** (counts["failed"] - 1)
                 self._retry_at[uid] = now_ + pause
             if counts["succeeded"]:
                 verdict = COMPLETIONS_REACHED

@@ -20,7 +20,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,6 @@ _CHUNK = 1 << 20
 _SAFE_PATH = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 _PYTHONS = ("python", "python3")
-_QUANTITY = re.compile(r"([0-9.]+)([kKMGT]i?|)")
 log = logging.getLogger(__name__)
 
 
@@ -142,26 +140,15 @@ def set_up(pod: Object, folder: Path, config_maps: Mapping[str, Mapping[str, str
             raise ConfigError(f"the emulated node sets variables by value, but {variable['name']} from {variable['valueFrom']}")
         variables[variable["name"]] = _expanded(str(variable.get("value") or ""), variables)
     memory = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+    if memory is not None and not str(memory).isdecimal():
+        raise ConfigError(f"the emulated node takes a limit of memory in bytes, but got {memory!r}")
     return ContainerSetup(
         name=container["name"],
         command=_command(container, variables, translate),
         environment={**os.environ, **{name: translate(value) for name, value in variables.items()}},
-        memory_limit=None if memory is None else bytes_of(memory),
+        memory_limit=None if memory is None else int(memory),
         translate=translate,
     )
-
-
-def bytes_of(quantity: object) -> int:
-    """Return the bytes that a Kubernetes quantity of memory means: "1Ki" is 1024.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    match = _QUANTITY.fullmatch(str(quantity))
-    if match is None:
-        raise ConfigError(f"a quantity of memory is a number with a unit such as 512Mi, but got {quantity!r}")
-    unit = match[2]
-    return int(Decimal(match[1]) * (1024 if unit.endswith("i") else 1000) ** (" kmgt".index(unit[0].lower()) if unit else 0))
 
 
 def _expanded(text: str, variables: Mapping[str, str]) -> str:
@@ -353,8 +340,7 @@ class Node:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._link: Path | None = None
         if not _SAFE_PATH.fullmatch(str(self._folder)):  # Katib joins a command without quotes: a blank in a path would break it
-            where = tempfile.gettempdir()
-            self._link = Path(tempfile.mkdtemp(prefix="katib-emulated-", dir=where if _SAFE_PATH.fullmatch(where) else "/tmp"))
+            self._link = Path(tempfile.mkdtemp(prefix="katib-emulated-", dir="/tmp"))
             (self._link / "pods").symlink_to(self._folder)
             self._folder = self._link / "pods"
         self._runners: dict[str, PodRunner] = {}  # by the pod's uid, until the end of the pod is known

@@ -201,12 +201,6 @@ class StatusError(Exception):
         return cls(400, "BadRequest", message)
 
     @classmethod
-    def forbidden(cls, kind: Kind, name: str, why: str) -> StatusError:
-        """403: a right is missing, or the namespace is being deleted."""
-        about = f'{kind.resource} "{name}"' if name else kind.resource
-        return cls(403, "Forbidden", f"{about} is forbidden: {why}")
-
-    @classmethod
     def denied(cls, message: str, webhook: str = VALIDATOR) -> StatusError:
         """400 without a reason: an admission webhook of Katib refused the object."""
         return cls(400, None, f'admission webhook "{webhook}" denied the request: {message}')
@@ -356,7 +350,7 @@ class Store:
             home = self.get(NAMESPACES, key.namespace) if kind.namespaced else {"metadata": {}}
             if is_deleting(home):
                 why = f"unable to create new content in namespace {key.namespace} because it is being terminated"
-                raise StatusError.forbidden(kind, name, why)
+                raise StatusError(403, "Forbidden", f'{kind.resource} "{name}" is forbidden: {why}')
             if key in self._objects[kind]:
                 raise StatusError(409, "AlreadyExists", f'{kind.resource} "{name}" already exists')
             if admit is not None:

@@ -85,12 +85,6 @@ class World:
         name: str = self.store.create(EXPERIMENTS, admitted, "ns")["metadata"]["name"]
         return name
 
-    def edit(self, name: str, **budget: int) -> None:
-        """Change the budget as a user does, through admission."""
-        old = self.store.get(EXPERIMENTS, name, "ns")
-        new = admit_experiment({**old, "spec": {**old["spec"], **budget}}, old, self.store.get(NAMESPACES, "ns"))
-        self.store.update(EXPERIMENTS, name, "ns", lambda obj: obj.update(spec=new["spec"]))
-
     def experiment(self, name: str = "e1") -> Object:
         """Return the Experiment."""
         return self.store.get(EXPERIMENTS, name, "ns")

@@ -39,30 +39,17 @@ class Program:
 
     def ask(self, verb: str, path: str, body: Any = None) -> Any:
         """Send a request with the token of the kubeconfig; return the parsed answer."""
-        return json.loads(self._answer(verb, path, body))
-
-    def runs_namespaces(self) -> list[str]:
-        """Return the names of the namespaces that runs of tuneoff made."""
-        names = [item["metadata"]["name"] for item in self.ask("GET", "/api/v1/namespaces")["items"]]
-        return [name for name in names if name.startswith("tuneoff-")]
-
-    def text(self, path: str) -> str:
-        """Return the answer to a GET as it came."""
-        return self._answer("GET", path, None).decode()
-
-    def _answer(self, verb: str, path: str, body: Any) -> bytes:
         token = self.config["users"][0]["user"]["token"]
         content = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", content, headers, method=verb)
         with urllib.request.urlopen(request, timeout=10) as response:
-            answer: bytes = response.read()
-            return answer
+            return json.load(response)
 
-    def end(self) -> tuple[int, str]:
-        """End it with SIGTERM; return (exit code, what it wrote to stderr)."""
-        self.process.terminate()
-        return self.wait()
+    def runs_namespaces(self) -> list[str]:
+        """Return the names of the namespaces that runs of tuneoff made."""
+        names = [item["metadata"]["name"] for item in self.ask("GET", "/api/v1/namespaces")["items"]]
+        return [name for name in names if name.startswith("tuneoff-")]
 
     def wait(self, seconds: float = 20) -> tuple[int, str]:
         """Wait for its end; return (exit code, what it wrote to stderr)."""

@@ -53,11 +53,11 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(denials: tuple[str, ...] = (), token: str | None = None) -> Iterator[Served]:
+def served(token: str | None = None) -> Iterator[Served]:
     """Serve a store."""
     store = Store()
     install(store)
-    server = Server(Api(store, fixed_log, denials), token)
+    server = Server(Api(store, fixed_log), token)
     server.start()
     try:
         yield Served(server, store)

@@ -1,4 +1,4 @@
-"""The store: creating, reading, changing, and streams of changes."""
+"""The store: what the API server keeps to itself, and deletion by finalizers, owners, namespaces."""
 
 from __future__ import annotations
 
@@ -7,63 +7,16 @@ import threading
 import pytest
 
 from emulated.served import Object, trial
-from katib_emulation.objects import EVENTS, NAMESPACES, TRIALS, StatusError, Store
+from katib_emulation.objects import EVENTS, EXPERIMENTS, JOBS, NAMESPACES, PODS, TRIALS, Kind, StatusError, Store, owned_by
 
 
-def test_create_adds_what_the_api_server_adds(store: Store) -> None:
-    made = store.create(TRIALS, trial(labels={"a": "b"}), "ns")
-    metadata = made["metadata"]
-    assert metadata["namespace"] == "ns"
-    assert metadata["generation"] == 1
-    assert metadata["creationTimestamp"].endswith("Z")
-    assert "." not in metadata["creationTimestamp"]
-    assert len(metadata["uid"]) == 36
-    assert "status" not in made
-    assert store.get(TRIALS, "t1", "ns") == made
-
-
-def test_what_is_given_and_what_is_returned_are_copies(store: Store) -> None:
+def test_an_update_keeps_the_identity_and_counts_changes_of_the_spec(store: Store) -> None:
     given = trial()
-    returned = store.create(TRIALS, given, "ns")
-    given["spec"]["n"] = 2
-    returned["spec"]["n"] = 3
-    store.get(TRIALS, "t1", "ns")["spec"]["n"] = 4
-    store.list(TRIALS)[0]["spec"]["n"] = 5
-    assert store.get(TRIALS, "t1", "ns")["spec"]["n"] == 1
-
-
-@pytest.mark.parametrize("name", ["E1", "e_1", "-e", "e.", "a" * 254, ""])
-def test_names_that_are_no_subdomain_are_refused(store: Store, name: str) -> None:
-    with pytest.raises(StatusError) as caught:
-        store.create(TRIALS, trial(name), "ns")
-    body = caught.value.body()
-    assert (body["code"], body["reason"]) == (422, "Invalid")
-    assert "metadata.name: Invalid value" in body["message"]
-
-
-def test_update_raises_the_generation_only_with_the_spec(store: Store) -> None:
-    first = store.create(TRIALS, trial(), "ns")["metadata"]
-    with_status = store.update(TRIALS, "t1", "ns", lambda obj: obj.update(status={"a": 1}))
-    assert with_status is not None
-    assert with_status["metadata"]["generation"] == 1
-    assert with_status["metadata"]["resourceVersion"] > first["resourceVersion"]
-    with_spec = store.update(TRIALS, "t1", "ns", lambda obj: obj["spec"].update(n=2))
-    assert with_spec is not None
-    assert with_spec["metadata"]["generation"] == 2
-    assert with_spec["status"] == {"a": 1}
-
-
-def test_an_update_that_changes_nothing_is_no_change(store: Store) -> None:
-    store.create(TRIALS, trial(), "ns")
+    first = store.create(TRIALS, given, "ns")
+    given["spec"]["n"] = store.get(TRIALS, "t1", "ns")["spec"]["n"] = 7  # copies
     changes = store.subscribe(TRIALS)
-    before = store.view(TRIALS)[0]
-    assert store.update(TRIALS, "t1", "ns", lambda obj: None) == store.get(TRIALS, "t1", "ns")
-    assert store.view(TRIALS)[0] == before
+    assert store.update(TRIALS, "t1", "ns", lambda obj: None) == first
     assert changes.next(0) is None
-
-
-def test_an_update_that_fails_leaves_the_object_as_it_was(store: Store) -> None:
-    before = store.create(TRIALS, trial(), "ns")
 
     def fail(obj: Object) -> None:
         obj["spec"]["n"] = 7
@@ -71,18 +24,11 @@ def test_an_update_that_fails_leaves_the_object_as_it_was(store: Store) -> None:
 
     with pytest.raises(ValueError, match="no"):
         store.update(TRIALS, "t1", "ns", fail)
-    assert store.get(TRIALS, "t1", "ns") == before
-
-
-def test_an_update_cannot_change_the_identity(store: Store) -> None:
-    before = store.create(TRIALS, trial(), "ns")["metadata"]
-
-    def forge(obj: Object) -> None:
-        obj["metadata"].update(uid="x", name="y", creationTimestamp="z", deletionTimestamp="now")
-
-    after = store.update(TRIALS, "t1", "ns", forge)
-    assert after is not None
-    assert after["metadata"] == before
+    assert store.update(TRIALS, "t1", "ns", lambda obj: obj["metadata"].update(uid="x", deletionTimestamp="now")) == first
+    for change, generation in (({"status": {"a": 1}}, 1), ({"spec": {"n": 2}}, 2)):
+        after = store.update(TRIALS, "t1", "ns", lambda obj, change=change: obj.update(change)) or {}  # type: ignore[misc]
+        assert after["metadata"]["generation"] == generation
+        assert after["metadata"]["resourceVersion"] > first["metadata"]["resourceVersion"]
 
 
 def test_updates_from_many_threads_are_all_counted(store: Store) -> None:
@@ -100,18 +46,64 @@ def test_updates_from_many_threads_are_all_counted(store: Store) -> None:
     assert store.get(TRIALS, "t1", "ns")["spec"]["n"] == 201
 
 
-def test_closing_a_subscription_wakes_its_reader(store: Store) -> None:
-    changes = store.subscribe(TRIALS)
-    got: list[object] = []
-    reader = threading.Thread(target=lambda: got.append(changes.next(30)))
-    reader.start()
-    changes.close()
-    reader.join(5)
-    assert got == [None]
+def family(store: Store, experiment_finalizers: tuple[str, ...] = (), trial_finalizers: tuple[str, ...] = ()) -> None:
+    """Create an experiment with a trial with a job with a pod."""
+    container = {"name": "c", "image": "i"}
+    owner = store.create(EXPERIMENTS, {"metadata": {"name": "e1", "finalizers": list(experiment_finalizers)}, "spec": {}}, "ns")
+    owner = store.create(TRIALS, trial(ownerReferences=owned_by(owner), finalizers=list(trial_finalizers)), "ns")
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    for kind, name, spec in ((JOBS, "j1", {"template": template}), (PODS, "p1", {"containers": [container]})):
+        owner = store.create(kind, {"metadata": {"name": name, "ownerReferences": owned_by(owner)}, "spec": spec}, "ns")
 
 
-def test_an_event_in_a_namespace_that_is_gone_is_lost_without_an_error(store: Store) -> None:
-    made = store.create(TRIALS, trial(), "ns")
-    store.delete(NAMESPACES, "ns")
-    store.record_event(made, "Normal", "X", "y")
-    assert store.list(EVENTS) == []
+def left(store: Store) -> list[str]:
+    """Return what is left of the family; what is being deleted has a mark."""
+    found = [obj["metadata"] for kind in (EXPERIMENTS, TRIALS, JOBS, PODS) for obj in store.list(kind)]
+    return [f"{metadata['name']}{'-' if 'deletionTimestamp' in metadata else ''}" for metadata in found]
+
+
+def release(store: Store, kind: Kind, name: str) -> None:
+    store.update(kind, name, "ns", lambda obj: obj["metadata"]["finalizers"].remove("hold"))
+
+
+@pytest.mark.parametrize(
+    ("held", "propagation", "waiting"),
+    [
+        ("", "Background", []),
+        ("experiment", "Background", ["e1-", "t1", "j1", "p1"]),
+        ("trial", "Background", ["t1-", "j1", "p1"]),
+        ("experiment", "Foreground", ["e1-"]),
+        ("trial", "Foreground", ["e1-", "t1-"]),
+    ],
+)
+def test_deleting_an_owner_deletes_what_it_owns_once_nobody_holds_it(
+    store: Store, held: str, propagation: str, waiting: list[str]
+) -> None:
+    family(store, ("hold",) if held == "experiment" else (), ("hold",) if held == "trial" else ())
+    store.delete(EXPERIMENTS, "e1", "ns", propagation)  # type: ignore[arg-type]
+    assert left(store) == waiting
+    if held:
+        release(store, *((EXPERIMENTS, "e1") if held == "experiment" else (TRIALS, "t1")))
+    assert left(store) == []
+
+
+def test_what_is_created_for_an_owner_that_is_gone_does_not_stay(store: Store) -> None:
+    owner = store.create(EXPERIMENTS, {"metadata": {"name": "e1"}, "spec": {}}, "ns")
+    store.delete(EXPERIMENTS, "e1", "ns")
+    store.create(TRIALS, trial(ownerReferences=owned_by(owner)), "ns")
+    assert left(store) == []
+
+
+def test_a_namespace_waits_for_held_content_says_for_what_and_goes_with_all_of_it(store: Store) -> None:
+    family(store, experiment_finalizers=("hold",))
+    assert store.delete(NAMESPACES, "ns")["status"]["phase"] == "Terminating"
+    (condition,) = store.get(NAMESPACES, "ns")["status"]["conditions"]
+    assert condition["message"].endswith("experiments.kubeflow.org has 1 resource instances")
+    with pytest.raises(StatusError, match="namespace ns because it is being terminated") as caught:
+        store.create(TRIALS, trial("t2"), "ns")
+    assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
+    made = store.get(EXPERIMENTS, "e1", "ns")
+    release(store, EXPERIMENTS, "e1")
+    assert [obj["metadata"]["name"] for obj in store.list(NAMESPACES)] == ["default", "kubeflow"]
+    store.record_event(made, "Normal", "X", "y")  # is lost without an error
+    assert (left(store), store.list(EVENTS)) == ([], [])

@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests python -m emulated.tracing KUBECONFIG IMAGE FOLDER [NAME ...]
 
-writes a trace per experiment, and prints how many seconds each stage of its trials took. `IMAGE` needs `sh`, `sleep` and `date`.
+writes a trace per experiment. `IMAGE` needs `sh`, `sleep` and `date`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -165,46 +163,6 @@ def outline(found: Object) -> Object:
     return {"objects": kinds, "events": events, "requests": sorted(set(found["requests"]))}
 
 
-STAGES = ("trial", "job", "pod", "scheduled", "running", "trained", "collected", "job complete", "trial complete")
-
-
-def stages(found: Object) -> dict[str, list[float]]:
-    """Return per stage of a trial's life the seconds since the stage before, one per trial that succeeded.
-
-    As the watches told it: of a pod a moment late. `trial` is since the end of the trial before, or the experiment's start.
-    """
-    objects = {kind: dict(named) for kind, named in found["objects"].items()}
-
-    def first(kind: str, name: str, is_it: Callable[[Object], bool]) -> float:
-        return float(next(at for at, state in objects[kind][name] if state != "deleted" and is_it(state)))
-
-    def has(state: Object, line: str) -> bool:
-        return any(one.startswith(line) for one in state["conditions"])
-
-    lives = []
-    for name, states in objects["Trial"].items():
-        if not any(state != "deleted" and has(state, "Succeeded=True") for _, state in states):
-            continue
-        (pod,) = (known for known in objects["Pod"] if known.startswith(name))
-        lives.append(
-            [
-                first("Trial", name, lambda state: True),
-                first("Job", name, lambda state: True),
-                first("Pod", pod, lambda state: True),
-                first("Pod", pod, lambda state: bool(state["containers"])),
-                first("Pod", pod, lambda state: state["phase"] == "Running"),
-                first("Pod", pod, lambda state: any("training-container terminated" in one for one in state["containers"])),
-                first("Pod", pod, lambda state: state["phase"] == "Succeeded"),
-                first("Job", name, lambda state: has(state, "Complete=True")),
-                first("Trial", name, lambda state: has(state, "Succeeded=True")),
-            ]
-        )
-    lives.sort()
-    ends = [0.0, *sorted(life[-1] for life in lives)]
-    seconds = [[life[0] - max(end for end in ends if end <= life[0]), *(b - a for a, b in pairwise(life))] for life in lives]
-    return {stage: [round(one[number], 2) for one in seconds] for number, stage in enumerate(STAGES)}
-
-
 def _state(kind: str, thing: Object) -> Object:
     """Return what is worth comparing of an object's status."""
     status = thing.get("status") or {}
@@ -265,7 +223,7 @@ def main(kubeconfig: str, image: str, folder: str, *names: str) -> None:
     for name in names or CASES:
         found = record_apart(kubeconfig, name, image)
         Path(folder, f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
-        print(f"{name}: {len(found['events'])} events, {len(found['requests'])} requests of the SDK; {stages(found)}", flush=True)
+        print(f"{name}: {len(found['events'])} events, {len(found['requests'])} requests of the SDK", flush=True)
 
 
 if __name__ == "__main__":

@@ -256,10 +256,10 @@ class TrialLedger:
         """Write how a trial ended that did not say so itself."""
         self._announce(trial)
         if trial.killed_ns is not None:
-            self._write_end(trial, PodEnding(state="failed"), now)
+            self._write_end(trial, PodEnding("failed"), now)
             return
         if self._cut_ns is not None and (trial.gone_ns or now) >= self._cut_ns:
-            self._write_end(trial, PodEnding(state="cancelled", cause=OUT_OF_TIME), now)
+            self._write_end(trial, PodEnding("cancelled", OUT_OF_TIME), now)
             return
         log = trial.log
         ending = ending_of(

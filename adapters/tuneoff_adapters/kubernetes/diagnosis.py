@@ -35,7 +35,7 @@ _SAME = {"ImagePullBackOff": PULLING}  # one cause, two names in turns
 _WORDS = 400  # characters of a message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PodObstacle:
     """One reason why a run does not go on. `is_final`: no waiting will change it; else it counts once it lasts."""
 
@@ -54,7 +54,7 @@ class PodObstacle:
         return f"{self.subject}: {self.reason}{': ' if message else ''}{message.rstrip('.;')}; {self.way_out}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ClusterView:
     """What is known of a run's objects, read at about the same time."""
 
@@ -69,7 +69,7 @@ def obstacles(view: ClusterView) -> list[PodObstacle]:
     """Return every reason that is seen, the most telling first."""
     candidates = [failed_experiment(view)]
     if view.suggestion is not None and has(view.suggestion, "Failed"):  # it refused the algorithm or the space
-        candidates.append(_refused_settings(view.suggestion, condition(view.suggestion, "Failed") or {}))
+        candidates.append(_refused_settings(view.suggestion))
     candidates += [waiting_pod(pod, view.events) for pod in view.pods.values()]
     candidates += [hanging_collector(pod, view.trials.get(trial_of(pod))) for pod in view.pods.values()]
     candidates += [trial_without_pod(trial, view) for trial in view.trials.values()]
@@ -82,61 +82,38 @@ def failed_experiment(view: ClusterView) -> PodObstacle | None:
     """Katib gave the experiment up; the real cause stands in the suggestion, not here."""
     if view.experiment is None or not has(view.experiment, "Failed"):
         return None
-    cause = condition(view.suggestion, "Failed") if view.suggestion is not None else None
-    subject, failed = f"experiment {name_of(view.experiment)}", condition(view.experiment, "Failed") or {}
-    if cause is not None and cause.get("status") == "True":
-        return _refused_settings(view.suggestion or {}, cause)
-    message = str(failed.get("message") or "")
-    return PodObstacle(
-        subject=subject,
-        reason=str(failed.get("reason") or "Failed"),
-        message=message,
-        way_out="see Katib's controller",
-        is_final="Suggestion" not in message,  # else the suggestion's own words are still on their way
-    )
+    if view.suggestion is not None and has(view.suggestion, "Failed"):
+        return _refused_settings(view.suggestion)
+    reason, message = _words_of(condition(view.experiment, "Failed"), "Failed")
+    is_final = "Suggestion" not in message  # else the suggestion's own words are still on their way
+    return PodObstacle(f"experiment {name_of(view.experiment)}", reason, message, "see Katib's controller", is_final)
 
 
-def _refused_settings(suggestion: Object, failed: Object) -> PodObstacle:
-    return PodObstacle(
-        subject=f"suggestion {name_of(suggestion)}",
-        reason=str(failed.get("reason") or "SuggestionFailed"),
-        message=str(failed.get("message") or ""),
-        way_out="change the sampler or its options",
-        is_final=True,
-    )
+def _refused_settings(suggestion: Object) -> PodObstacle:
+    words = _words_of(condition(suggestion, "Failed"), "SuggestionFailed")
+    return PodObstacle(f"suggestion {name_of(suggestion)}", *words, "change the sampler or its options", is_final=True)
 
 
 def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> PodObstacle | None:
     """The pod has no node, no image, a configuration that cannot be made, or does not start; or its node is lost."""
     subject = f"pod {name_of(pod)}"
-    event = latest(events, "Pod", name_of(pod)) or {}
-    reason, message = str(event.get("reason") or "Pending"), str(event.get("message") or "no node has started it")
+    reason, message = _words_of(latest(events, "Pod", name_of(pod)), "Pending", "no node has started it")
     if phase_of(pod) != "Pending":
-        is_lost = reason == NODE_LOST and not has_ended(pod) and (condition(pod, "Ready") or {}).get("status") != "True"
-        way_out = "bring its node back, or delete the node"
-        return PodObstacle(subject=subject, reason=reason, message=message, way_out=way_out) if is_lost else None
+        is_lost = reason == NODE_LOST and not has_ended(pod) and not has(pod, "Ready")
+        return PodObstacle(subject, reason, message, "bring its node back, or delete the node") if is_lost else None
     for name, state in containers(pod):
         waiting = state.get("waiting") or {}
         held = str(waiting.get("reason") or "")
         if not held or held in QUIET_REASONS:
             continue
         is_pull = held in (PULLING, "ImagePullBackOff", *FINAL_REASONS)
-        return PodObstacle(
-            subject=subject,
-            reason=_SAME.get(held, held),
-            message=f"container {name}: {waiting.get('message') or ''}",
-            way_out="make the image reachable from the nodes" if is_pull else "fix what the container needs",
-            is_final=held in FINAL_REASONS,
-        )
+        way_out = "make the image reachable from the nodes" if is_pull else "fix what the container needs"
+        message = f"container {name}: {waiting.get('message') or ''}"
+        return PodObstacle(subject, _SAME.get(held, held), message, way_out, is_final=held in FINAL_REASONS)
     if is_unschedulable(pod):
-        unscheduled = condition(pod, "PodScheduled") or {}
-        return PodObstacle(
-            subject=subject,
-            reason=str(unscheduled.get("reason") or "Unschedulable"),
-            message=str(unscheduled.get("message") or ""),
-            way_out="ask for fewer or smaller workers, or give the cluster room",
-        )
-    return PodObstacle(subject=subject, reason=reason, message=message, way_out="see its events")
+        words = _words_of(condition(pod, "PodScheduled"), "Unschedulable")
+        return PodObstacle(subject, *words, "ask for fewer or smaller workers, or give the cluster room")
+    return PodObstacle(subject, reason, message, "see its events")
 
 
 def hanging_collector(pod: Object, trial: Object | None = None) -> PodObstacle | None:
@@ -148,12 +125,8 @@ def hanging_collector(pod: Object, trial: Object | None = None) -> PodObstacle |
         return None
     if has_ended(pod) or exit_of(pod, CONTAINER) is None or not is_running(pod, COLLECTOR):
         return None
-    return PodObstacle(
-        subject=f"pod {name_of(pod)}",
-        reason="CollectorRunning",
-        message=f"container {COLLECTOR} goes on although training has ended",
-        way_out="see katib-db-manager and the collector's log",
-    )
+    message = f"container {COLLECTOR} goes on although training has ended"
+    return PodObstacle(f"pod {name_of(pod)}", "CollectorRunning", message, "see katib-db-manager and the collector's log")
 
 
 def died_collector(pod: Object) -> str | None:
@@ -171,67 +144,41 @@ def trial_without_pod(trial: Object, view: ClusterView) -> PodObstacle | None:
     if terminal(trial) is not None or any(trial_of(pod) == name for pod in view.pods.values()):
         return None
     event = latest(view.events, "Job", name) or latest(view.events, "Trial", name)
-    if event is None:
-        return PodObstacle(
-            subject=f"job {name}",
-            reason="NoPod",
-            message=f"its trial is {'running' if has(trial, 'Running') else 'created'}, but has no pod; no event says why",
-            way_out="see the controllers of Kubernetes and Katib",
-        )
-    return PodObstacle(
-        subject=f"job {name}",
-        reason=str(event.get("reason") or ""),
-        message=str(event.get("message") or ""),
-        way_out="make room in the namespace, or fix the rule that forbids the pod",
-    )
+    state = "running" if has(trial, "Running") else "created"
+    words = _words_of(event, "NoPod", f"its trial is {state}, but has no pod; no event says why")
+    way_out = "make room in the namespace, or fix the rule that forbids the pod"
+    return PodObstacle(f"job {name}", *words, "see the controllers of Kubernetes and Katib" if event is None else way_out)
 
 
 def trial_without_end(trial: Object, view: ClusterView) -> PodObstacle | None:
     """The pod has ended, but Katib does not end the trial: its metrics have not reached the database."""
     name = name_of(trial)
-    if terminal(trial) is not None:
-        return None
     pods = [pod for pod in view.pods.values() if trial_of(pod) == name]
-    if not pods or not all(has_ended(pod) for pod in pods):
+    if terminal(trial) is not None or not pods or not all(has_ended(pod) for pod in pods):
         return None
-    event = latest(view.events, "Trial", name)
-    return PodObstacle(
-        subject=f"trial {name}",
-        reason=str(event.get("reason")) if event is not None else "NoEnd",
-        message=str(event.get("message") or "") if event is not None else "its pod has ended, but Katib does not end the trial",
-        way_out="see katib-controller and katib-db-manager",
-    )
+    words = _words_of(latest(view.events, "Trial", name), "NoEnd", "its pod has ended, but Katib does not end the trial")
+    return PodObstacle(f"trial {name}", *words, "see katib-controller and katib-db-manager")
 
 
 def silent_controller(view: ClusterView) -> PodObstacle | None:
     """The experiment has no status: nobody looks at it."""
     if view.experiment is None or view.experiment.get("status"):
         return None
-    return PodObstacle(
-        subject=f"experiment {name_of(view.experiment)}",
-        reason="NoStatus",
-        message="Katib's controller has not looked at it",
-        way_out="see whether katib-controller runs",
-    )
+    message = "Katib's controller has not looked at it"
+    return PodObstacle(f"experiment {name_of(view.experiment)}", "NoStatus", message, "see whether katib-controller runs")
 
 
 def unready_suggestion(view: ClusterView) -> PodObstacle | None:
     """No trial yet, because the suggestion service is not ready; its pod or its replica set says why."""
     if view.trials or view.experiment is None or not view.experiment.get("status") or terminal(view.experiment) is not None:
         return None
-    suggestion = view.suggestion
-    subject = f"suggestion {name_of(suggestion or view.experiment)}"
-    ready = condition(suggestion, "DeploymentReady") if suggestion is not None else None
+    suggestion = view.suggestion or {}
     refused = next((event for event in reversed(view.events) if about(event).get("kind") in ("ReplicaSet", "Deployment")), None)
-    sign = refused or latest(view.events, "Suggestion", name_of(suggestion or {}))
-    if sign is None and ready is not None and ready.get("status") != "True":
-        sign = ready
-    return PodObstacle(
-        subject=subject,
-        reason=str(sign.get("reason") or "NotReady") if sign is not None else "NotReady",
-        message=str(sign.get("message") or "") if sign is not None else "it has suggested no trial",
-        way_out="see the suggestion's deployment",
-    )
+    sign = refused or latest(view.events, "Suggestion", name_of(suggestion))
+    if sign is None and not has(suggestion, "DeploymentReady"):
+        sign = condition(suggestion, "DeploymentReady")
+    words = _words_of(sign, "NotReady", "it has suggested no trial")
+    return PodObstacle(f"suggestion {name_of(view.suggestion or view.experiment)}", *words, "see the suggestion's deployment")
 
 
 def no_more_trials(view: ClusterView) -> PodObstacle | None:
@@ -244,20 +191,22 @@ def no_more_trials(view: ClusterView) -> PodObstacle | None:
         metrics = ((trial.get("status") or {}).get("observation") or {}).get("metrics") or []  # of its objective, the only one
         if has(trial, "EarlyStopped") and all(metric.get("latest") == "unavailable" for metric in metrics):
             return PodObstacle(
-                subject=f"trial {name_of(trial)}",
-                reason="MetricsUnavailable",
-                message="it was pruned, and Katib makes no further trial before its metrics are there",
-                way_out="see whether the image has the command `head`, which Katib runs then",
+                f"trial {name_of(trial)}",
+                "MetricsUnavailable",
+                "it was pruned, and Katib makes no further trial before its metrics are there",
+                "see whether the image has the command `head`, which Katib runs then",
             )
     event = latest(view.events, "Suggestion", name_of(view.suggestion or {}))
-    event = event or latest(view.events, "Experiment", name_of(view.experiment))
-    count = f"{len(view.trials)} trials have ended and no further one comes"
-    return PodObstacle(
-        subject=f"suggestion {name_of(view.suggestion or view.experiment)}",
-        reason=str(event.get("reason")) if event is not None else "NoMoreTrials",
-        message=f"{count}: {event.get('message') or ''}" if event is not None else count,
-        way_out="the space may be exhausted: ask for fewer trials",
-    )
+    reason, message = _words_of(event or latest(view.events, "Experiment", name_of(view.experiment)), "NoMoreTrials")
+    message = f"{len(view.trials)} trials have ended and no further one comes{message and f': {message}'}"
+    subject = f"suggestion {name_of(view.suggestion or view.experiment)}"
+    return PodObstacle(subject, reason, message, "the space may be exhausted: ask for fewer trials")
+
+
+def _words_of(entry: Object | None, reason: str, message: str = "") -> tuple[str, str]:
+    """Return the reason and the message of a condition or an event, or what stands for one that is missing."""
+    entry = entry or {}
+    return str(entry.get("reason") or reason), str(entry.get("message") or message)
 
 
 def trial_of(pod: Object) -> str:
@@ -268,12 +217,9 @@ def trial_of(pod: Object) -> str:
 
 def latest(events: Iterable[Object], kind: str, name: str) -> Object | None:
     """Return the newest event about an object, or None."""
-    newest = None
-    for event in events:
-        subject = about(event)
-        if subject.get("kind") == kind and subject.get("name") == name:
-            newest = event
-    return newest
+    return next(
+        (event for event in reversed(list(events)) if (about(event).get("kind"), about(event).get("name")) == (kind, name)), None
+    )
 
 
 def moment_of(event: Object) -> str:

@@ -23,7 +23,7 @@ _HIDING_CODE = 1  # of Katib's shell, with stop rules, whatever the code of the 
 _EVICTIONS = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError", "NodeAffinity")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PodEnding:
     """The end of a trial as an observer saw it. `limit`: of the experiment, for which something killed it."""
 
@@ -35,7 +35,7 @@ class PodEnding:
     limit: Limit | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PodLimits:
     """What the pod template limits, for the words of an ending: seconds of a job, bytes of memory."""
 
@@ -62,42 +62,42 @@ def ending_of(
     rules = _rules(trial)
     if not is_log_broken and trial is not None and (has(trial, "EarlyStopped") or (rules and verdict == EARLY_STOPPED)):
         # The condition may be missing: the service that sets it does not look whether it could.
-        return PodEnding(state="pruned", stop_epoch=decided_at(trial, epochs))
+        return PodEnding("pruned", stop_epoch=decided_at(trial, epochs))
     ended = exit_of(pod, CONTAINER) if pod is not None else None
     if ended is not None and ended.reason == OUT_OF_MEMORY:
         limit = (
             f"more than {limits.memory_bytes / 1e6:g} MB" if limits.memory_bytes is not None else "the node's memory is used up"
         )
         cause = f"out of memory: {limit} (container)"
-        return PodEnding(state="failed", cause=cause, charged="workload", exit_code=_exit_code(ended), limit="memory")
+        return PodEnding("failed", cause, "workload", exit_code=_exit_code(ended), limit="memory")
     failed = condition(trial, "Failed") if trial is not None else None
     reasons = (((pod or {}).get("status") or {}).get("reason"), (failed or {}).get("reason"))
     if any(DEADLINE in str(reason or "") for reason in reasons):
         cause = f"timed out: longer than {limits.deadline_seconds:g} s (the job's activeDeadlineSeconds)"
-        return PodEnding(state="failed", cause=cause, charged="workload", limit="time")
+        return PodEnding("failed", cause, "workload", limit="time")
     if is_log_broken:
         cause = f"pod {name_of(pod or {})}: events are missing in its log, so the result of its training is unknown"
-        return PodEnding(state="failed", cause=cause, charged="infrastructure")
+        return PodEnding("failed", cause, "infrastructure")
     if pod is not None and (gone := _lost(pod)) is not None:
-        return PodEnding(state="failed", cause=gone, charged="infrastructure")
+        return PodEnding("failed", gone, "infrastructure")
     if ended is None:
-        return PodEnding(state="failed", cause=_unseen(trial, pod), charged="infrastructure")
+        return PodEnding("failed", _unseen(trial, pod), "infrastructure")
     if rules and ended.code == _HIDING_CODE:
         # Katib's shell makes one exit code of all, also of SIGKILL. What the workload does wrong, the trial itself has told.
         cause = f"pod {name_of(pod or {})}: training ended with an unknown exit code (Katib's early stopping hides it)"
         blamed: Charged = "user" if lacking(last_line) else "infrastructure"
-        return PodEnding(state="failed", cause=cause + _last_words(last_line), charged=blamed)
+        return PodEnding("failed", cause + _last_words(last_line), blamed)
     code = _exit_code(ended)
     cause = f"pod {name_of(pod or {})}: training {how_ended(code)}"
     if not is_own_end(code):
-        return PodEnding(state="failed", cause=cause, charged="infrastructure", exit_code=code)
+        return PodEnding("failed", cause, "infrastructure", exit_code=code)
     if code == 0 and not is_log_whole:
         cause += ", but its log has no end: lines of it are missing"
-        return PodEnding(state="failed", cause=cause, charged="infrastructure", exit_code=code)
+        return PodEnding("failed", cause, "infrastructure", exit_code=code)
     if epochs == 0:
         cause += _last_words(last_line)
     charged: Charged = "user" if epochs == 0 and lacking(last_line) else "workload"
-    return PodEnding(state="failed", cause=cause, charged=charged, exit_code=code)
+    return PodEnding("failed", cause, charged, exit_code=code)
 
 
 def lacking(last_line: str) -> str | None:

@@ -185,7 +185,7 @@ class PodFollower(ABC, Generic[_Pod]):
 
     def _kill(self, pod: _Pod, cause: str, now: int) -> None:
         pod.killed_ns = now
-        self._note_kill(pod, PodEnding(state="failed", cause=cause, charged="workload", limit="time"))
+        self._note_kill(pod, PodEnding("failed", cause, "workload", limit="time"))
         self._sources.delete(PODS, pod.pod_name)
 
     def _open_log(self, pod: _Pod) -> None:

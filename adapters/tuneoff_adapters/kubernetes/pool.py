@@ -107,7 +107,7 @@ def obstacles(slots: Collection[PodSlot], warnings: Sequence[Object]) -> list[Po
     candidates = [waiting_pod(pod, warnings) for pod in pods.values()]
     candidates += [trial_without_pod(job, view) for job in jobs.values()]
     candidates += [
-        PodObstacle(subject=f"input of pod {slot.pod_name}", reason="NoInput", message=slot.problem, way_out="see its log")
+        PodObstacle(f"input of pod {slot.pod_name}", "NoInput", slot.problem, "see its log")
         for slot in slots
         if slot.problem is not None
     ]
@@ -315,7 +315,7 @@ class PodPool(PodFollower[PodSlot], Pool):
     def _cut(self, index: int, slot: PodSlot, now: int) -> Message:
         """End a trial because the time of the run is used up."""
         self._sources.delete(PODS, slot.pod_name)
-        self._write_end(slot, PodEnding(state="cancelled", cause=OUT_OF_TIME), now)
+        self._write_end(slot, PodEnding("cancelled", OUT_OF_TIME), now)
         self._give_up(index)
         return Message(index, TrialOutcome(state="cancelled", epochs=slot.epochs, cause=OUT_OF_TIME))
 
@@ -336,7 +336,7 @@ class PodPool(PodFollower[PodSlot], Pool):
         if slot.trial is not None:
             if ending.limit is not None and slot.killed_ns is None:
                 slot.announce(self._context, ending)
-            self._write_end(slot, ending if slot.killed_ns is None else PodEnding(state="failed"), slot.ended_ns or now)
+            self._write_end(slot, ending if slot.killed_ns is None else PodEnding("failed"), slot.ended_ns or now)
         return Death(index, 0, ending.exit_code, ending.cause, ending.charged)
 
     def _write_end(self, slot: PodSlot, ending: PodEnding, t: int) -> None:

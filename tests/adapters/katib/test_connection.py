@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,11 +22,8 @@ from tuneoff_adapters.kubernetes.transport import client_configuration
 from waiting import until
 
 EXPERIMENT_PATH = "/apis/kubeflow.org/v1beta1/namespaces/n/experiments"
+EXPERIMENT: dict[str, Any] = {"metadata": {"name": "e", "namespace": "n", "labels": {"run": "1"}}, "spec": {}}
 IMPATIENT = Limits(api=0.2, call=0.1, pause=0.01, longest_pause=0.02)
-
-
-def experiment() -> dict[str, object]:
-    return {"metadata": {"name": "e", "namespace": "n", "labels": {"run": "1"}}, "spec": {}}
 
 
 def test_object_is_read_as_plain_json_with_the_kubeconfigs_token(api: FakeApi, connection: Connection) -> None:
@@ -33,6 +32,10 @@ def test_object_is_read_as_plain_json_with_the_kubeconfigs_token(api: FakeApi, c
     assert connection.get(PODS, "p", "n") == pod
     assert api.asked[0].headers["authorization"] == "Bearer secret-token"
     assert connection.requests == 1
+    for path, namespace in (("/api/v1/namespaces/n/pods", "n"), ("/api/v1/pods", None)):
+        api.on("GET", path, listing(pod))
+        assert connection.items(PODS, namespace, {"b": "2", "a/x": "1"}) == [pod]
+        assert api.asked[-1].query["labelSelector"] == "a/x=1,b=2"
 
 
 def test_missing_object_is_missing_for_get_and_none_for_find(connection: Connection) -> None:
@@ -42,13 +45,39 @@ def test_missing_object_is_missing_for_get_and_none_for_find(connection: Connect
     assert connection.delete(PODS, "p", "n") is False
 
 
-def test_servers_own_message_is_the_error_in_one_line(api: FakeApi, connection: Connection) -> None:
-    api.on("POST", EXPERIMENT_PATH, failure(400, "", 'admission webhook "v" denied\nthe request: spec.x: must be greater than 0'))
-    with pytest.raises(ApiError) as caught:
-        connection.create_experiment(experiment())
-    assert caught.value.status == 400
-    assert 'admission webhook "v" denied the request: spec.x: must be greater than 0' in str(caught.value)
+BUSY = Answer(429, {"message": "busy"}, {"Retry-After": "1"})  # which the HTTP library would wait for
+
+
+@pytest.mark.parametrize(
+    ("reaction", "kind", "words", "is_repeated"),
+    [
+        (lambda _: failure(400, "", 'webhook "v" denied\nthe request'), ApiError, "denied the request", False),
+        (lambda _: failure(403, "No", "never"), ApiError, "never", False),
+        (lambda _: Answer(403, b"<h1>go\n away</h1>"), ApiError, "answered 403: <h1>go away</h1>", False),
+        (lambda _: Answer(200, b"<html>welcome</html>"), Unreachable, "this is not a Kubernetes API", False),
+        (lambda _: Answer(200, b"[]"), Unreachable, "this is not a Kubernetes API", False),
+        (lambda _: failure(503, "Unavailable", "overloaded"), InfrastructureError, "answered 503 Unavailable: overloaded", True),
+        (lambda _: BUSY, InfrastructureError, "busy", True),
+        (lambda _: Cut(), Unreachable, "the connection was cut", True),
+        (Silent, Unreachable, "no answer in time", True),
+    ],
+)
+def test_what_is_no_answer_is_one_line_and_asked_for_again_where_it_may_pass(
+    api: FakeApi, gate: threading.Event, reaction: Callable[[threading.Event], Any], kind: type, words: str, is_repeated: bool
+) -> None:
+    api.on("GET", "/version", reaction(gate))
+    connection = Connection(api.kubeconfig, limits=Limits(api=0.5, call=0.2, pause=0.05, longest_pause=0.05))
+    start = time.monotonic()
+    with pytest.raises(StepError, match=words) as caught:
+        connection.read("/version")
+    assert time.monotonic() - start < 10.0  # what is silent would be so for 30 s
+    assert isinstance(caught.value, kind)
+    assert isinstance(caught.value, InfrastructureError) == (kind is not ApiError)  # who is charged
     assert "\n" not in str(caught.value)
+    assert (connection.requests > 1) == is_repeated
+    assert connection.requests == len(api.asked) < 40
+    api.on("GET", "/api/v1/namespaces/n", Answer(200, thing("n")))
+    assert connection.limited(Limits()).get(NAMESPACES, "n")  # the next call works
 
 
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
@@ -58,52 +87,11 @@ def test_passing_refusals_are_tried_again(api: FakeApi, connection: Connection, 
     assert connection.requests == 2
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 409, 422])
-def test_lasting_refusals_are_not_nor_charged_to_the_infrastructure(api: FakeApi, connection: Connection, code: int) -> None:
-    api.on("GET", "/api/v1/namespaces/n/pods/p", failure(code, "No", "never"))
-    with pytest.raises(ApiError, match="never") as caught:
-        connection.get(PODS, "p", "n")
-    assert not isinstance(caught.value, InfrastructureError)
-    assert connection.requests == 1
-
-
-def test_server_with_retry_after_is_not_asked_again_by_the_http_library(api: FakeApi) -> None:
-    busy = Answer(429, {"message": "busy"}, {"Retry-After": "1"})
-    api.on("GET", "/version", busy)
-    connection = Connection(api.kubeconfig, limits=Limits(api=0.0))
-    with pytest.raises(ApiError, match="busy"):
-        connection.read("/version")
-    assert connection.requests == len(api.asked) == 1
-
-
-@pytest.mark.slow
-def test_silent_server_is_given_up_in_time_and_the_next_call_works(api: FakeApi, gate: threading.Event) -> None:
-    api.on("GET", "/version", Silent(gate))
-    api.on("GET", "/api/v1/namespaces/n", Answer(200, thing("n")))
-    connection = Connection(api.kubeconfig, limits=Limits(api=1.0, call=0.3, pause=0.01))
-    start = time.monotonic()
-    with pytest.raises(Unreachable, match="no answer in time"):
-        connection.read("/version")
-    assert time.monotonic() - start < 10.0  # it would be silent for 30 s
-    assert connection.get(NAMESPACES, "n")
-
-
-def test_web_server_that_is_no_api_server_is_told_at_once(api: FakeApi, connection: Connection) -> None:
-    for value in (b"<html>welcome</html>", b"[]", b"3"):
-        api.on("GET", "/version", Answer(200, value))
-        with pytest.raises(Unreachable, match="this is not a Kubernetes API"):
-            connection.read("/version")
-    assert connection.requests == 3
-
-
 def test_broken_tls_is_told_at_once(api: FakeApi, tmp_path: Path) -> None:
-    secure = write_kubeconfig(tmp_path / "tls", api.url.replace("http:", "https:"))
-    connection = Connection(secure)
-    with pytest.raises(Unreachable) as caught:
+    connection = Connection(write_kubeconfig(tmp_path / "tls", api.url.replace("http:", "https:")))
+    with pytest.raises(Unreachable, match="SSL"):
         connection.read("/version")
     assert connection.requests == 1
-    assert "SSL" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_unknown_host_is_told(tmp_path: Path) -> None:
@@ -130,19 +118,21 @@ def test_connections_that_cannot_be_made_have_a_limit_of_their_own(api: FakeApi)
     assert time.monotonic() - start < 15.0
 
 
-def test_experiment_goes_through_the_sdk_as_it_is(api: FakeApi, connection: Connection) -> None:
+def test_experiment_goes_through_the_sdk_as_it_is_with_a_timeout(
+    api: FakeApi, connection: Connection, gate: threading.Event
+) -> None:
     api.on("POST", EXPERIMENT_PATH, Answer(201, thing("e")))
     api.on("GET", f"{EXPERIMENT_PATH}/e", Answer(200, thing("e", 2)))
-    assert connection.create_experiment(experiment()) == thing("e", 2)
-    assert api.asked[0].body == experiment()
-
-
-def test_sdks_call_without_a_timeout_gets_one(api: FakeApi, gate: threading.Event) -> None:
+    assert connection.create_experiment(EXPERIMENT) == thing("e", 2)
+    assert api.asked[0].body == EXPERIMENT
+    api.on("POST", EXPERIMENT_PATH, failure(400, "", "spec.x: must be greater than 0"))
+    with pytest.raises(ApiError, match=r"spec\.x: must be greater than 0"):  # the SDK hides it
+        connection.create_experiment(EXPERIMENT)
     api.on("POST", EXPERIMENT_PATH, Silent(gate))
     start = time.monotonic()
     with pytest.raises(Unreachable):
-        Connection(api.kubeconfig, limits=IMPATIENT).create_experiment(experiment())
-    assert time.monotonic() - start < 10.0  # it would be silent for 30 s
+        Connection(api.kubeconfig, limits=IMPATIENT).create_experiment(EXPERIMENT)
+    assert time.monotonic() - start < 10.0
 
 
 @pytest.mark.parametrize(("labels", "is_ours"), [({"run": "1", "more": "x"}, True), ({"run": "2"}, False)])
@@ -161,15 +151,12 @@ def test_what_an_unanswered_try_has_created_is_ours_by_its_labels(
             connection.create(CONFIG_MAPS, ours, "n")
 
 
-def test_namespace_that_is_being_deleted_counts_as_deleted(api: FakeApi, connection: Connection) -> None:
-    api.on("DELETE", "/api/v1/namespaces/n", failure(409, "Conflict", "the system is ensuring all content is removed"))
-    assert connection.delete(NAMESPACES, "n") is True
-
-
-def test_deletion_says_how(api: FakeApi, connection: Connection) -> None:
+def test_deletion_says_how_and_one_that_goes_on_already_counts(api: FakeApi, connection: Connection) -> None:
     api.on("DELETE", f"{EXPERIMENT_PATH}/e", Answer(200, {}))
     assert connection.delete(EXPERIMENTS, "e", "n", "Foreground")
     assert api.asked[0].body["propagationPolicy"] == "Foreground"
+    api.on("DELETE", "/api/v1/namespaces/n", failure(409, "Conflict", "the system is ensuring all content is removed"))
+    assert connection.delete(NAMESPACES, "n") is True
 
 
 def test_closing_ends_a_call_that_waits_for_another_try(api: FakeApi) -> None:
@@ -191,11 +178,10 @@ def test_closing_ends_a_call_that_waits_for_another_try(api: FakeApi) -> None:
 def test_process_ends_while_the_server_hangs(api: FakeApi, gate: threading.Event) -> None:
     api.on("GET", "/version", Silent(gate))
     program = (
-        "import sys, threading, pathlib\n"
+        "import sys, threading, pathlib, time\n"
         "from tuneoff_adapters.kubernetes.connection import Connection, Limits\n"
         "c = Connection(pathlib.Path(sys.argv[1]), limits=Limits(call=60.0))\n"
         "threading.Thread(target=c.read, args=('/version',), daemon=True).start()\n"
-        "import time\n"
         "while not c.requests: time.sleep(0.01)\n"
     )
     start = time.monotonic()
@@ -203,12 +189,9 @@ def test_process_ends_while_the_server_hangs(api: FakeApi, gate: threading.Event
     assert time.monotonic() - start < 25.0  # it would be silent for 30 s
 
 
-def test_missing_kubeconfig_is_named(tmp_path: Path) -> None:
+def test_missing_kubeconfig_and_unknown_context_are_named(api: FakeApi, tmp_path: Path) -> None:
     with pytest.raises(StepError, match=r"there is no kubeconfig at .*nowhere"):
         Connection(tmp_path / "nowhere")
-
-
-def test_unknown_context_names_the_known_ones(api: FakeApi) -> None:
     with pytest.raises(StepError, match=r"context 'other'.*its contexts: fake"):
         Connection(api.kubeconfig, "other")
 
@@ -222,14 +205,13 @@ def test_broken_kubeconfig_is_one_line(tmp_path: Path, content: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_credential_program_that_waits_for_a_person_is_given_up(api: FakeApi, tmp_path: Path) -> None:
+def test_credential_program_that_waits_for_a_person_is_given_up(api: FakeApi) -> None:
     content = json.loads(api.kubeconfig.read_text())
     program = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["2"], "interactiveMode": "Never"}
     content["users"][0]["user"] = {"exec": program}
-    path = tmp_path / "exec"
-    path.write_text(json.dumps(content))
+    api.kubeconfig.write_text(json.dumps(content))
     with pytest.raises(StepError, match=r"reading the kubeconfig takes longer than 0.2 s"):
-        client_configuration(path, None, within_seconds=0.2)
+        client_configuration(api.kubeconfig, None, within_seconds=0.2)
 
 
 def test_proxy_of_the_environment_is_not_used_for_loopback(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,28 +219,3 @@ def test_proxy_of_the_environment_is_not_used_for_loopback(api: FakeApi, monkeyp
     for name in ("HTTP_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert Connection(api.kubeconfig, limits=Limits(api=20.0)).read("/version") == {}
-
-
-def test_labels_become_one_selector(api: FakeApi, connection: Connection) -> None:
-    api.on("GET", "/api/v1/namespaces/n/pods", listing(thing("p")))
-    assert [pod["metadata"]["name"] for pod in connection.items(PODS, "n", {"b": "2", "a/x": "1"})] == ["p"]
-    assert api.asked[0].query["labelSelector"] == "a/x=1,b=2"
-
-
-def test_list_across_namespaces_leaves_the_namespace_out(api: FakeApi, connection: Connection) -> None:
-    api.on("GET", "/api/v1/pods", listing())
-    assert connection.items(PODS) == []
-
-
-def test_answer_of_a_proxy_that_is_no_json_is_shown(api: FakeApi, connection: Connection) -> None:
-    api.on("GET", "/api/v1/namespaces/n/pods/p", Answer(403, b"<h1>go\n away</h1>"))
-    with pytest.raises(ApiError, match="answered 403: <h1>go away</h1>"):
-        connection.get(PODS, "p", "n")
-
-
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_server_that_goes_on_failing_is_charged_to_the_infrastructure(api: FakeApi, status: int) -> None:
-    api.on("GET", "/version", failure(status, "Unavailable", "overloaded"))
-    with pytest.raises(InfrastructureError, match=f"answered {status} Unavailable: overloaded"):
-        Connection(api.kubeconfig, limits=Limits(api=0.5, pause=0.05, longest_pause=0.05)).read("/version")
-    assert 1 < len(api.asked) < 40

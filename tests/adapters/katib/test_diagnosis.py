@@ -131,22 +131,11 @@ def test_a_run_that_stands_still_is_told_in_one_line(case: str) -> None:
     assert found[0].is_final == any(obstacle.is_final for obstacle in found) == (case in FINAL)
 
 
-def test_a_node_that_came_back_is_no_finding() -> None:
-    back = pod("aaaaaaaa", "Running", container(running={}), conditions=[condition("Ready")])
-    told = event("Pod", f"{NAME}-x7k2m", "NodeNotReady", "Node is not ready")
-    assert obstacles(view(trials={NAME: OPEN}, pods={"p": back}, events=(told,))) == []
-
-
-def test_a_long_message_is_cut_and_its_lines_are_joined() -> None:
-    (obstacle,) = obstacles(waiting("CreateContainerError", "first\nsecond " + "x" * 1000))
-    assert "first second" in obstacle.line
-    assert len(obstacle.line) < 700
-
-
-def test_the_newest_event_explains() -> None:
-    events = (event("Job", NAME, "FailedCreate", "old"), event("Job", NAME, "FailedCreate", "new"))
+def test_the_newest_event_explains_in_one_line_of_a_bounded_length() -> None:
+    events = (event("Job", NAME, "FailedCreate", "old"), event("Job", NAME, "FailedCreate", "new\nline " + "x" * 1000))
     (obstacle,) = obstacles(view(trials={NAME: OPEN}, events=events))
-    assert obstacle.message == "new"
+    assert "new line xx" in obstacle.line
+    assert len(obstacle.line) < 700
 
 
 def test_an_event_s_moment_is_found_in_either_of_its_two_places() -> None:
@@ -170,40 +159,26 @@ def test_a_collector_that_goes_on_after_its_trial_has_ended_ends_no_run() -> Non
     assert any(found.reason == "CollectorRunning" for found in obstacles(view(trials={NAME: OPEN}, pods={"p": hanging})))
 
 
-def obstacle(subject: str, reason: str = "r", is_final: bool = False) -> PodObstacle:
-    return PodObstacle(subject=subject, reason=reason, message="", way_out="w", is_final=is_final)
+def test_a_finding_counts_once_it_has_lasted_without_a_break_or_is_final() -> None:
+    def overdue(second: int, *subjects: str, is_final: bool = False) -> str | None:
+        seen = [PodObstacle(subject, f"at {second}", "", "w", is_final) for subject in subjects]  # whatever its reason
+        return found.subject if (found := patience.overdue(seen, second * 1_000_000_000)) is not None else None
 
-
-def test_a_finding_counts_once_it_has_lasted_whatever_its_reason() -> None:
     patience = Patience(10.0)
-    second = 1_000_000_000
-    assert patience.overdue([obstacle("pod a", "ErrImagePull")], 0) is None
-    assert patience.overdue([obstacle("pod a", "Pending"), obstacle("pod b")], 9 * second) is None
-    overdue = patience.overdue([obstacle("pod b"), obstacle("pod a")], 10 * second)
-    assert overdue is not None
-    assert overdue.subject == "pod a"
-
-
-def test_a_finding_that_was_gone_begins_anew() -> None:
-    patience = Patience(10.0)
-    second = 1_000_000_000
-    patience.overdue([obstacle("pod a")], 0)
-    patience.overdue([], 5 * second)
-    assert patience.overdue([obstacle("pod a")], 11 * second) is None
+    assert overdue(0, "a") is None
+    assert overdue(9, "a", "b") is None
+    assert overdue(10, "b", "a") == "a"
+    assert overdue(11, "b") is None
+    assert overdue(12, "a", "b") is None  # it was gone: it begins anew
     patience.forget()
-    assert patience.overdue([obstacle("pod a")], 22 * second) is None
+    assert overdue(22, "a") is None
+    assert overdue(23, "c", is_final=True) == "c"
 
 
-HEALTHY = ClusterView(
-    experiment=experiment(RUNNING),
-    suggestion=suggestion(condition("Running")),
-    trials={NAME: OPEN},
-    pods={"p": pod("aaaaaaaa", "Running", container(running={}))},
-)
-
-
-def test_a_healthy_run_gives_no_finding() -> None:
-    assert obstacles(HEALTHY) == []
+def test_a_healthy_run_gives_no_finding_nor_does_a_node_that_came_back() -> None:
+    told = event("Pod", f"{NAME}-x7k2m", "NodeNotReady", "Node is not ready")
+    back = pod("aaaaaaaa", "Running", container(running={}), conditions=[condition("Ready")])
+    assert obstacles(view(trials={NAME: OPEN}, pods={"p": back}, events=(told,))) == []
     completed = experiment(condition("Succeeded", "ExperimentMaxTrialsReached"))
     assert obstacles(view(experiment=completed, trials={NAME: DONE}, pods={"p": pod("aaaaaaaa", "Succeeded", ended(0))})) == []
 
@@ -211,7 +186,3 @@ def test_a_healthy_run_gives_no_finding() -> None:
 @pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull"])
 def test_an_image_that_can_never_be_pulled_is_final(reason: str) -> None:
     assert obstacles(waiting(reason))[0].is_final
-
-
-def test_a_final_finding_counts_at_once() -> None:
-    assert Patience(10.0).overdue([obstacle("a"), obstacle("b", is_final=True)], 0) == obstacle("b", is_final=True)

@@ -118,7 +118,3 @@ def test_a_trial_s_time_counts_from_its_start_and_not_from_when_that_came_throug
     lines = [header(run.context.execution_id), started(FIRST, {"x": 0.5}, t=zero), epoch(FIRST, 1, 0.5)]
     run.runs(FIRST, *run.logged(*lines))
     assert until(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")], 10)
-
-
-def test_only_what_has_the_run_s_label_is_watched(run: Run) -> None:
-    assert run.cluster.watched == dict.fromkeys(("experiments", "trials", "pods"), run.plan.labels)

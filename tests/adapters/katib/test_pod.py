@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -115,27 +113,6 @@ def toy_spec(fault: str, **changes: Any) -> RunSpec:
     return spec_of(workload=workload, search_space=space, objective=Objective(metric="loss", mode="min"), **changes)
 
 
-@pytest.fixture(scope="module")
-def completed(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    return run_pod(surrogate_spec(), tmp_path_factory.mktemp("completed"), {"learning_rate": "0.01"})
-
-
-def test_each_epoch_is_reported_once_with_the_value_bit_for_bit(completed: Ended) -> None:
-    values = [event.metrics["validation_loss"] for event in completed.events if isinstance(event, schema.Epoch)]
-    assert [value for _, value in completed.reports] == values
-
-
-def test_no_two_reports_have_one_time(completed: Ended) -> None:
-    moments = [moment for moment, _ in completed.reports]
-    assert moments == sorted(set(moments))
-
-
-def test_a_checkpoint_that_is_too_large_for_the_log_is_announced(tmp_path: Path) -> None:
-    ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": "0.01"}, checkpoint_bytes=10)
-    assert ended.code == 0
-    assert ended.records[-1].startswith(b'{"checkpoint":{"bytes":')
-
-
 @pytest.mark.parametrize(("code", "flags"), [(code_digest(), []), ("0" * 64, ["other_code"])])
 def test_a_tuneoff_that_is_not_the_run_s_is_flagged(tmp_path: Path, code: str, flags: list[str]) -> None:
     ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": "0.01"}, code=code)
@@ -175,11 +152,6 @@ def test_a_value_that_katib_did_not_fill_in_ends_with_one_line(tmp_path: Path, v
     assert KATIB_TRIAL in line
 
 
-def test_the_shell_s_mark_is_there_from_the_beginning_and_reads_as_a_failure(completed: Ended) -> None:
-    mark = completed.folder / "log" / f"{os.getpid()}.pid"  # this process is the pod's parent
-    assert mark.read_text() == "running\n"
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for two users")
 @pytest.mark.parametrize("is_made_first", [True, False])
 def test_a_shell_of_another_user_than_the_collector_s_can_overwrite_the_mark(tmp_path: Path, is_made_first: bool) -> None:
@@ -194,32 +166,6 @@ def test_a_shell_of_another_user_than_the_collector_s_can_overwrite_the_mark(tmp
     assert not is_made_first or mark.stat().st_ino == inode
 
 
-def test_a_sigterm_ends_the_trial_at_once(tmp_path: Path) -> None:
-    spec = toy_spec("raise", workload_options={"epoch_seconds": 30})
-    command = [sys.executable, "-m", layout.POD_MODULE, KATIB_TRIAL, "x=0.5", "fault=0"]
-    with subprocess.Popen(command, env=environment_of(spec, tmp_path), stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if b'"trial_loaded"' in line:
-                break
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=15) == -signal.SIGTERM  # of an epoch of 30 s
-
-
-def test_the_context_of_a_pod_names_no_folder_of_the_coordinator(tmp_path: Path) -> None:
-    plan = plan_of(surrogate_spec(), tmp_path)
-    assert dataclasses.asdict(plan.trial_context)["run_dir"] == layout.RUN_DIR
-    assert (plan.trial_context.limits, plan.trial_context.memory_bytes, plan.trial_context.slots) == ((), None, 1)
-
-
-def test_it_is_the_trial_and_the_configuration_that_katib_named(completed: Ended) -> None:
-    started = completed.event(schema.TrialStarted)
-    assert (started.trial, started.framework_id) == ("x7k2m9qp", KATIB_TRIAL)
-    assert started.configuration == {"learning_rate": 0.01}
-    assert started.digest == configuration_digest({"learning_rate": 0.01})
-    assert started.imported_ns is not None
-
-
 def test_a_scripted_stop_ends_with_5_so_that_katib_counts_it_as_failed(tmp_path: Path) -> None:
     spec = surrogate_spec(pruner=Strategy(name="scripted"))
     stops = {configuration_digest({"learning_rate": 0.01}): 2}
@@ -229,3 +175,19 @@ def test_a_scripted_stop_ends_with_5_so_that_katib_counts_it_as_failed(tmp_path:
     assert ended.event(schema.TrialEnded).state == "pruned"
     assert len(ended.reports) == 2
     assert not any(line.startswith(b'{"checkpoint"') for line in ended.records)
+
+
+def test_a_trial_reports_each_epoch_once_and_passes_a_checkpoint_out_if_it_fits(tmp_path: Path) -> None:
+    ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": "0.01"}, checkpoint_bytes=10)
+    assert ended.code == 0
+    assert ended.records[-1].startswith(b'{"checkpoint":{"bytes":')
+    values = [event.metrics["validation_loss"] for event in ended.events if isinstance(event, schema.Epoch)]
+    assert [value for _, value in ended.reports] == values  # bit for bit
+    moments = [moment for moment, _ in ended.reports]
+    assert moments == sorted(set(moments))
+    started = ended.event(schema.TrialStarted)
+    assert (started.trial, started.framework_id) == ("x7k2m9qp", KATIB_TRIAL)
+    assert started.configuration == {"learning_rate": 0.01}
+    assert started.imported_ns is not None
+    mark = ended.folder / "log" / f"{os.getpid()}.pid"  # this process is the pod's parent
+    assert mark.read_text() == "running\n"  # from the beginning, and reads as a failure

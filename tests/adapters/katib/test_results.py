@@ -23,7 +23,7 @@ from tuneoff_adapters.katib import follow
 from tuneoff_adapters.katib.results import TrialReport, optimum
 from tuneoff_adapters.katib.trial_ledger import REPEATED
 from tuneoff_adapters.kubernetes.api_errors import ApiError
-from tuneoff_adapters.kubernetes.resources import COLLECTOR, PODS, TRIALS, image_id_of
+from tuneoff_adapters.kubernetes.resources import COLLECTOR, PODS, TRIALS
 from waiting import until
 
 LOSS = Objective(metric="loss", mode="min")
@@ -87,14 +87,6 @@ def with_image(image: str, name: str = "training-container") -> dict[str, object
     return {**container(name, running={}), "imageID": image}
 
 
-def test_the_image_of_a_container_is_known_once_the_node_says_so() -> None:
-    found = pod("aaaaaaaa", "Running", with_image("c@sha256:0", COLLECTOR), with_image(DIGEST))
-    assert image_id_of(found, "training-container") == DIGEST
-    assert image_id_of(pod("aaaaaaaa", "Pending", container(waiting={})), "training-container") is None
-    assert image_id_of(pod("aaaaaaaa", "Pending", with_image("")), "training-container") is None
-    assert image_id_of({}, "training-container") is None
-
-
 def test_every_image_that_trials_ran_is_told_once(tmp_path: Path) -> None:
     spec = spec_of(options={"image": "i"}, search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}))
     context = make_context(spec, tmp_path)
@@ -102,7 +94,9 @@ def test_every_image_that_trials_ran_is_told_once(tmp_path: Path) -> None:
     for suffix, image in (("aaaaaaaa", LATER), ("bbbbbbbb", DIGEST), ("cccccccc", DIGEST)):
         follower.take_seen(TRIALS, "ADDED", trial(suffix, values={"x": "0.5"}), 1)
         follower.take_seen(PODS, "ADDED", pod(suffix, "Running", with_image(image)), 1)
-    follower.take_seen(PODS, "ADDED", pod("dddddddd", "Running", with_image("another")), 1)  # of no trial
+    for image in ("", "another"):  # not known yet; of no trial
+        suffix = "dddddddd" if image else "cccccccc"
+        follower.take_seen(PODS, "ADDED", pod(suffix, "Running", with_image("c@sha256:0", COLLECTOR), with_image(image)), 1)
     assert follower.image_digests() == [DIGEST, LATER]
     follower.stop(0.0)
 
