@@ -33,7 +33,6 @@ NEEDED = {
 TRIED = """ip link add br0 type bridge && ip link add eth0 type veth peer name h1 && ip link set h1 master br0 || exit 1
 [ -e /proc/$$/task/$$/children ] || { echo /proc/PID/task/TID/children is missing >&2; exit 1; }"""
 CGROUPS = Path("/sys/fs/cgroup")
-LIMITERS = ("memory", "cpu")
 HOME = "/tmp/home"
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")  # ends a host with the process of the tests, even a killed one
 
@@ -143,7 +142,7 @@ class Hosts:
         network = f"--net=/run/netns/{self._network(name)}"  # `ip netns exec` would mount an empty /sys
         with (self.folder / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                [*self._limited(name), *WITH_PARENT, "nsenter", network, "unshare", *parts, "bash", "-c", script],
+                [*WITH_PARENT, "nsenter", network, "unshare", *parts, "bash", "-c", script],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -168,19 +167,12 @@ class Hosts:
         """Plug its cable in."""
         _ip("-n", f"{self._set}-switch", "link", "set", name, "up")
 
-    def limit(self, name: str, *, memory_bytes: int | None = None, processors: float | None = None) -> None:
-        """Limit what all processes of a host may use together."""
-        if memory_bytes is not None:
-            (self._group("memory", name) / "memory.limit_in_bytes").write_text(str(memory_bytes))
-        if processors is not None:
-            (self._group("cpu", name) / "cpu.cfs_quota_us").write_text(str(int(processors * 100_000)))
-
     def command(self, name: str, script: str) -> list[str]:
         """Return the command that runs a shell script at a host's console, whatever its network does."""
         (first,) = children(self._processes[name].pid)
         environment = ["env", "-i", f"HOME={HOME}", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"]
         entered = ["nsenter", f"--target={first}", "--net", "--uts", "--mount", "--ipc", "--pid", "--wd=/"]
-        return [*self._limited(name), *entered, *environment, "sh", "-c", script]
+        return [*entered, *environment, "sh", "-c", script]
 
     def run(self, name: str, script: str, *, check: bool = True, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run a shell script at a host's console."""
@@ -196,26 +188,9 @@ class Hosts:
             self.power_off(name)
         for name in (*map(self._network, self.names), f"{self._set}-switch"):
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
-        groups = [self._group(limiter, name) for limiter in LIMITERS for name in self.names]
-        for group in groups:
-            if group.exists():
-                until(lambda: not any((group / "cgroup.procs").read_text() for group in groups if group.exists()))
-                group.rmdir()
 
     def _network(self, name: str) -> str:
         return f"{self._set}-{name}"
-
-    def _group(self, limiter: str, name: str) -> Path:
-        return CGROUPS / limiter / f"{self._set}-{name}"
-
-    def _limited(self, name: str) -> list[str]:
-        """Return the words before a command that put it into the host's control groups, where this machine has such."""
-        enter = ""
-        for limiter in LIMITERS:
-            if (CGROUPS / limiter / "cgroup.procs").exists():
-                self._group(limiter, name).mkdir(exist_ok=True)
-                enter += f"echo $$ >{self._group(limiter, name)}/cgroup.procs; "
-        return ["sh", "-c", f'{enter}exec "$@"', "sh"]
 
 
 def _ip(*arguments: str) -> None:

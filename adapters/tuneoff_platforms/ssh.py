@@ -15,8 +15,8 @@ from tuneoff.errors import ExperimentError, InfrastructureError, StepError
 from tuneoff_platforms.remote.options import (
     LOCAL_OPTIONS,
     LOST,
-    budget_refusal,
     host_options,
+    hosts_refusal,
     is_here,
     is_word,
     own_address,
@@ -51,16 +51,12 @@ class SshPlatform(RemotePlatform):
     def refuse(cls, spec: RunSpec) -> str | None:
         if problem := unknown_option(f"platform {spec.platform!r}", spec.options, sorted(cls.options)):
             raise ExperimentError(problem)
-        hosts, workers = host_options(spec.options).hosts, spec.experiment.workers
+        hosts = host_options(spec.options).hosts
         if not hosts:
             raise ExperimentError(f"platform {spec.platform!r} needs option `hosts`, where workers are, e.g. [node1, node2]")
         if not is_word(spec.options.get("submit_host", "localhost")):
             raise ExperimentError(f"option `submit_host` must be a word, but got {spec.options['submit_host']!r}")
-        if len(hosts) > workers.count:
-            return f"each of the {len(hosts)} hosts must get a worker, but workers.count is {workers.count}; name fewer hosts"
-        if workers.cpu_limit != "none":
-            return "processors of other hosts are not limited by tuneoff yet; remove workers.cpu_limit"
-        return budget_refusal(spec)
+        return hosts_refusal(spec, hosts)
 
     @classmethod
     def placement(cls, spec: RunSpec) -> str | None:

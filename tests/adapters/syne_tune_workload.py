@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from adapters.toy_workload import FAULTS, Toy
+from adapters.toy_workload import Toy
 from tuneoff.base.space import Categorical, Float, SearchSpace
 
 TARGET = f"{__name__}:Mute"
-MORE_FAULTS = (*FAULTS, "vanish", "babble")
-MORE_FAULTS_SPACE = SearchSpace({"x": Float(low=0.0, high=1.0), "fault": Categorical(choices=MORE_FAULTS)})
+FAULTS = ("vanish", "babble", "none")
+FAULT_SPACE = SearchSpace({"x": Float(low=0.0, high=1.0), "fault": Categorical(choices=FAULTS)})
 
 
 class Mute(Toy):

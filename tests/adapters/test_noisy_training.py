@@ -41,7 +41,7 @@ def train(configuration):
         yield {"score": np.float32(score / epoch), "other": np.array(epoch)}
         print("Training Container was Early Stopped", end="\n.", flush=True)
 """
-LINES = 60_000  # of 100 bytes, printed in each epoch of one trial
+LINES = 30_000  # of 100 bytes, printed in each epoch of one trial
 PRINTED_BYTES = 2 * 100 * LINES
 NOISE_BYTES = 8_000_000  # at most, that all trials print beside them
 KINDS = [1, 1.0, True, "1", [1], [1.0]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from inspect import signature
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from builders.spaces import SPACE, spaces, units
-from builders.specs import make_context, make_experiment, toy_spec
+from builders.specs import make_experiment, toy_spec
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Strategy
@@ -42,15 +41,6 @@ def test_what_cannot_be_served_is_refused_in_one_line(changes: dict[str, Any], w
     assert reason is not None
     assert "\n" not in reason
     assert all(word in reason for word in words), reason
-
-
-def test_the_packages_own_name_does_not_hide_the_framework() -> None:
-    import optuna
-
-    from tuneoff_adapters.optuna import study
-
-    assert vars(study)["optuna"] is optuna
-    assert hasattr(optuna, "create_study")
 
 
 @pytest.mark.parametrize(
@@ -99,12 +89,6 @@ def test_an_enqueued_configuration_survives_the_way_through_optuna(space: Search
     study.enqueue_trial(dict(translation.encode(configuration)))
     trial = study.ask(distributions(translation.native))
     assert canonical_json(translation.decode(trial.params)) == canonical_json(configuration)
-
-
-def test_undeploying_an_instance_that_did_nothing_is_harmless(tmp_path: Path) -> None:
-    adapter = OptunaAdapter(make_context(toy_spec("optuna"), tmp_path))
-    adapter.undeploy()
-    adapter.undeploy()
 
 
 def test_each_native_kind_has_its_distribution() -> None:

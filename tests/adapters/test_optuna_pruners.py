@@ -13,12 +13,11 @@ from adapters.framework_objects import memory_study, plan_of
 from builders.asha_rungs import rungs
 from builders.specs import TOY_SPACE, toy_spec
 from tuneoff.base.identity import configuration_digest
-from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.strategies import sample_distinct
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import StudyPlan
 from tuneoff_adapters.optuna.pruners import make_pruner, max_resource
-from tuneoff_adapters.optuna.search import distributions
+from tuneoff_adapters.optuna.search import distributions, make_sampler
 from tuneoff_adapters.optuna.study import quieten
 
 EPOCHS = 30
@@ -123,6 +122,16 @@ def test_every_offered_pruner_can_be_made_and_is_the_declared_class() -> None:
         assert offer.implementation.endswith(f".{type(pruner).__name__}")
 
 
-def test_an_unknown_pruner_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="'wilcoxon'"):
-        make_pruner(plan_of(toy_spec("optuna", pruner="wilcoxon")))
+def test_a_worker_of_one_seed_proposes_the_same_twice_and_others_otherwise() -> None:
+    plan = plan_of(toy_spec("optuna", sampler="tpe", sampler_options={"n_startup_trials": 3}))
+
+    def proposed(worker: int, generation: int) -> list[dict[str, Any]]:
+        study = memory_study(plan)
+        study.sampler = make_sampler(plan, worker, generation)
+        for number in range(6):
+            study.tell(study.ask(distributions(plan.translation.native)), float(number))
+        return [trial.params for trial in study.trials]
+
+    first = proposed(0, 0)
+    assert proposed(0, 0) == first
+    assert first not in (proposed(1, 0), proposed(0, 1))

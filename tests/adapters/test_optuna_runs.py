@@ -1,4 +1,4 @@
-"""Whole runs of the Optuna adapter, beyond what the contract of all adapters asks; each is made once, tests read its events."""
+"""Whole runs of the Optuna adapter, beyond what the contract of all adapters asks: what study and workers make of them."""
 
 from __future__ import annotations
 
@@ -27,103 +27,57 @@ from tuneoff.run.lifecycle import FAILED
 pytestmark = pytest.mark.slow
 
 ADAPTER = "tuneoff_adapters.optuna.adapter:OptunaAdapter"
-FAULTS = ("none", "raise", "nan", "exit", "none", "system_exit", "sigkill", "sigkill_once", "none", "none")
-FAULTY = [{"x": index / 32, "fault": fault} for index, fault in enumerate(FAULTS)]
-
-
-@pytest.fixture(scope="module")
-def crowded(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
-    return run_lifecycle(tmp_path_factory.mktemp("crowded"), ADAPTER, sampler="default", trials=22, workers=4, epochs=1)
-
-
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
-    folder = tmp_path_factory.mktemp("faulty")
-    return run_lifecycle(
-        folder,
-        ADAPTER,
-        space=FAULT_SPACE,
-        sampler="fixed",
-        configurations=FAULTY,
-        trials=len(FAULTY),
-        retries=1,
-        workload_options={"folder": str(folder)},
-    )
-
-
-@pytest.fixture(scope="module")
-def halved(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
-    return run_lifecycle(tmp_path_factory.mktemp("halved"), ADAPTER, pruner="asha", trials=20, epochs=9)
+FAULTS = ("none", "raise", "exit", "system_exit", "sigkill", "sigkill_once", "none")
 
 
 def states(run: LifecycleRun) -> Counter[TrialState]:
     """Return Optuna's own states of the trials of a finished run."""
-    journal = str(run.folder / "framework" / "journal.log")
-    storage = JournalStorage(JournalFileBackend(journal))
-    study = optuna.load_study(study_name=None, storage=storage)
-    return Counter(trial.state for trial in study.get_trials(deepcopy=False))
+    storage = JournalStorage(JournalFileBackend(str(run.folder / "framework" / "journal.log")))
+    return Counter(trial.state for trial in optuna.load_study(study_name=None, storage=storage).get_trials(deepcopy=False))
 
 
-@pytest.mark.parametrize(("name", "trials", "workers"), [("crowded", 22, 4), ("halved", 20, 2)])
-def test_exactly_the_budgeted_trials_run_on_the_given_workers(
-    name: str, trials: int, workers: int, request: pytest.FixtureRequest
-) -> None:
-    run: LifecycleRun = request.getfixturevalue(name)
-    submitted = run.of(schema.TrialSubmitted)
-    assert sorted(event.trial for event in submitted) == [f"t{number:05d}" for number in range(trials)]
-    assert sorted(int(event.framework_id or -1) for event in submitted) == list(range(trials))
-    assert len(run.of(schema.TrialStarted)) == len(run.ends) == trials
-    assert run.of(schema.TrialRefused) == []
-    assert run.most_at_once <= workers
-    assert {event.slot for event in run.of(schema.TrialStarted)} <= set(range(workers))
-    assert all(event.waited_ns == 0 for event in run.of(schema.TrialStarted))
-
-
-def test_asks_and_tells_are_timed(crowded: LifecycleRun) -> None:
-    stages = Counter((stage.name, stage.trial) for stage in crowded.of(schema.Stage))
-    assert stages == Counter((name, trial) for name in ("ask", "tell") for trial in crowded.configurations)
-
-
-def test_the_log_has_no_line_per_trial(crowded: LifecycleRun) -> None:
-    assert crowded.log == ""
-
-
-def test_halving_stops_at_rungs_and_never_after_the_last_epoch(halved: LifecycleRun) -> None:
-    ends = halved.of(schema.TrialEnded)
+def test_halving_stops_at_rungs_within_an_exact_budget_and_logs_nothing_per_trial(tmp_path: Path) -> None:
+    run = run_lifecycle(tmp_path, ADAPTER, pruner="asha", trials=20, epochs=9, workers=4)
+    submitted, started = run.of(schema.TrialSubmitted), run.of(schema.TrialStarted)
+    assert sorted(event.trial for event in submitted) == [f"t{number:05d}" for number in range(20)]
+    assert sorted(int(event.framework_id or -1) for event in submitted) == list(range(20))
+    assert (len(started), len(run.ends), run.of(schema.TrialRefused)) == (20, 20, [])
+    assert run.most_at_once <= 4
+    assert {event.slot for event in started} <= set(range(4))
+    assert {event.waited_ns for event in started} == {0}
+    ends = run.of(schema.TrialEnded)
     assert {(end.state, end.epochs) for end in ends} <= {("pruned", 1), ("pruned", 3), ("completed", 9)}
-    pruned = sum(end.state == "pruned" for end in ends)
-    assert 0 < pruned < 20
-    assert states(halved) == {TrialState.COMPLETE: 20 - pruned, TrialState.PRUNED: pruned}
     stopped = {(end.trial, end.epochs) for end in ends if end.state == "pruned"}
-    assert {(event.trial, event.epoch) for event in halved.of(schema.StopDecided)} == stopped
+    assert 0 < len(stopped) < 20
+    assert {(event.trial, event.epoch) for event in run.of(schema.StopDecided)} == stopped
+    assert states(run) == {TrialState.COMPLETE: 20 - len(stopped), TrialState.PRUNED: len(stopped)}
+    stages = Counter((stage.name, stage.trial) for stage in run.of(schema.Stage))
+    assert stages == Counter((name, trial) for name in ("ask", "tell") for trial in run.configurations)
+    assert run.log == ""
 
 
-def test_deaths_are_recorded_with_their_cause(faulty: LifecycleRun) -> None:
-    kinds = {trial: item["fault"] for trial, item in faulty.configurations.items()}
-    deaths = {(kinds[death.trial or ""], death.attempt): death.exit_code for death in faulty.of(schema.WorkerDied)}
-    assert deaths == {
-        ("exit", 1): 7,
-        ("sigkill", 1): -9,
-        ("sigkill", 2): -9,
-        ("sigkill_once", 1): -9,
-    }
+def test_deaths_have_their_cause_and_no_trial_of_the_study_stays_running(tmp_path: Path) -> None:
+    run = run_lifecycle(
+        tmp_path,
+        ADAPTER,
+        space=FAULT_SPACE,
+        sampler="fixed",
+        configurations=[{"x": index / 32, "fault": fault} for index, fault in enumerate(FAULTS)],
+        trials=len(FAULTS),
+        retries=1,
+        workload_options={"folder": str(tmp_path)},
+    )
+    kinds = {trial: item["fault"] for trial, item in run.configurations.items()}
+    deaths = {(kinds[death.trial or ""], death.attempt): death.exit_code for death in run.of(schema.WorkerDied)}
+    assert deaths == {("exit", 1): 7, ("sigkill", 1): -9, ("sigkill", 2): -9, ("sigkill_once", 1): -9}
+    assert states(run) == {TrialState.COMPLETE: 3, TrialState.FAIL: 6}  # two of the failed ones were tried again
 
 
-def test_no_trial_of_the_study_stays_running(faulty: LifecycleRun) -> None:
-    assert states(faulty) == {TrialState.COMPLETE: 5, TrialState.FAIL: 7}  # two of the failed ones were tried again
-
-
-def test_one_worker_with_one_seed_proposes_the_same_twice(tmp_path: Path) -> None:
-    runs = [run_lifecycle(tmp_path, ADAPTER, sampler="tpe", trials=14, workers=1, epochs=1) for _ in range(2)]
-    assert runs[0].configurations == runs[1].configurations
-
-
-@pytest.mark.parametrize("sampler", ["fixed", "random"])
-def test_the_budget_stays_exact_when_workers_are_killed_at_any_moment(tmp_path: Path, sampler: str) -> None:
+def test_the_budget_stays_exact_when_workers_are_killed_at_any_moment(tmp_path: Path) -> None:
     trials, generator = 60, random.Random(7)
     killed: set[int] = set()
-    listed = sample_distinct(TOY_SPACE, trials, 1) if sampler == "fixed" else []
-    run = start_lifecycle(tmp_path, ADAPTER, sampler=sampler, configurations=listed, trials=trials, epochs=1, retries=20)
+    listed = sample_distinct(TOY_SPACE, trials, 1)
+    run = start_lifecycle(tmp_path, ADAPTER, sampler="fixed", configurations=listed, trials=trials, epochs=1, retries=20)
     deadline = time.monotonic() + 60
     while run.process.poll() is None and len(killed) < 6 and time.monotonic() < deadline:
         busy = {
@@ -141,9 +95,7 @@ def test_the_budget_stays_exact_when_workers_are_killed_at_any_moment(tmp_path: 
     assert len(first) == len(set(first)) == trials
     assert {event.trial for event in result.of(schema.Epoch)} == set(first)  # here no supervisor writes the end of one killed
     assert states(result)[TrialState.COMPLETE] == trials
-    if listed:
-        given = {configuration_digest(item) for item in listed}
-        assert {configuration_digest(item) for item in result.configurations.values()} == given
+    assert set(map(configuration_digest, result.configurations.values())) == set(map(configuration_digest, listed))
 
 
 def test_a_budget_of_epochs_cancels_and_ends_the_run(tmp_path: Path) -> None:
@@ -151,12 +103,6 @@ def test_a_budget_of_epochs_cancels_and_ends_the_run(tmp_path: Path) -> None:
     assert run.exit_code == 0, run.log
     assert len(run.of(schema.Epoch)) == 10
     assert len(run.of(schema.TrialSubmitted)) <= 6  # each worker stops asking after the first trial that is cut off
-
-
-def test_a_budget_of_time_ends_the_run(tmp_path: Path) -> None:
-    run = run_lifecycle(tmp_path, ADAPTER, trials=500, epochs=2, wall_clock_seconds=0.5, workload_options={"epoch_seconds": 0.05})
-    assert run.exit_code == 0, run.log
-    assert 2 <= len(run.of(schema.TrialSubmitted)) < 40
 
 
 def test_what_optuna_raises_in_a_worker_fails_the_step_with_its_text(tmp_path: Path) -> None:

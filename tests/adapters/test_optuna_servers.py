@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -15,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -25,9 +24,12 @@ from tuneoff.base.processes import children, command_line, descendants, end_all,
 from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.spec import Workers
 from tuneoff.record.events.schema import StepEnded
+from tuneoff.run.supervisor.run import short_path
 from tuneoff_adapters.optuna import servers
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
+from tuneoff_adapters.optuna.options import storage_of, study_plan
 from tuneoff_adapters.optuna.servers import StorageServer, start_server
+from tuneoff_adapters.optuna.study import create_study
 from waiting import until
 
 pytestmark = pytest.mark.slow
@@ -35,15 +37,22 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A temporary folder as a run may have it: PostgreSQL's user must reach it, and pytest's own is closed to others."""
-    with tempfile.TemporaryDirectory(prefix="with a blank ") as path:
-        yield Path(path) / "storage"
+    """A temporary folder as a run has it: PostgreSQL's user must reach it, and pytest's own is closed to others."""
+    with tempfile.TemporaryDirectory(suffix=f' ä,"{"x" * 100}') as path:
+        Path(path).chmod(0o755)
+        with short_path(Path(path)) as short:
+            yield short / "storage"
+
+
+def skip_without(kind: str) -> dict[str, object]:
+    storage = {"kind": kind, "managed": True}
+    if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": storage}, workers=Workers(count=1))):
+        pytest.skip(reason)
+    return storage
 
 
 def started(kind: str, folder: Path, workers: int = 2) -> StorageServer:
-    options = {"storage": {"kind": kind, "managed": True}}
-    if reason := OptunaAdapter.refuse(toy_spec("optuna", options=options, workers=Workers(count=1))):
-        pytest.skip(reason)
+    skip_without(kind)
     return start_server(kind, folder, workers, start_seconds=150.0)
 
 
@@ -57,22 +66,6 @@ def mine() -> list[int]:
     return [pid for pid in children(os.getpid()) if is_alive(pid)]
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "redis", "grpc", "mlflow"])
-def test_a_stopped_server_leaves_neither_process_nor_file(kind: str, folder: Path) -> None:
-    before = mine()
-    server = started(kind, folder)
-    assert folder.exists()
-    assert len(mine()) > len(before)
-    assert server.cpu_ns() > 0
-    assert server.dead() is None
-    processes = [process for _, process in server._processes]
-    server.stop()
-    server.stop()
-    assert kind == "mlflow" or all(process.returncode != -signal.SIGKILL for process in processes)  # asked, they end in time
-    assert mine() == before
-    assert not folder.exists()
-
-
 def listening(pids: list[int]) -> list[str]:
     """Return the ports on which processes listen, by what the kernel says of their sockets."""
     sockets = set()
@@ -84,61 +77,57 @@ def listening(pids: list[int]) -> list[str]:
     return [fields[1] for fields in lines if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets]
 
 
-def test_mlflow_listens_on_loopback_alone(folder: Path) -> None:
-    """Its client knows no Unix sockets."""
-    server = started("mlflow", folder)
-    try:
-        assert listening(descendants(os.getpid())) == [f"0100007F:{urlsplit(server.url).port:04X}"]
-    finally:
-        server.stop()
+def refuses_other_passwords(kind: str, url: str) -> None:
+    place = urlsplit(url.replace("+psycopg", ""))
+    if kind == "postgresql":
+        psycopg = pytest.importorskip("psycopg")
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            psycopg.connect(place.geturl().replace(str(place.password), "other"))
+    elif kind == "redis":
+        for password, answer in ((place.password, b"+OK"), ("other", b"-WRONGPASS"), (None, b"-NOAUTH")):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(place.path)
+                client.sendall(b"PING\r\n" if password is None else f"AUTH {password}\r\n".encode())
+                assert client.recv(100).startswith(answer)
+    assert not [pid for pid in mine() if place.password and place.password in command_line(pid, None)]
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "redis", "grpc"])
-def test_a_server_can_be_asked_and_replaced_by_nobody_else(kind: str, folder: Path) -> None:
+@pytest.mark.parametrize("kind", ["postgresql", "redis", "grpc", "mlflow"])
+def test_a_server_is_asked_and_replaced_by_nobody_else_and_leaves_neither_process_nor_file(kind: str, folder: Path) -> None:
+    before = mine()
     server = started(kind, folder)
     try:
+        assert server.cpu_ns() > 0
+        assert server.dead() is None
         below = descendants(os.getpid())
-        assert listening(below) == []
+        on_loopback = (
+            [f"0100007F:{urlsplit(server.url).port:04X}"] if kind == "mlflow" else []
+        )  # its client knows no Unix sockets
+        assert listening(below) == on_loopback
         paths = [path for path in folder.iterdir() if path.is_socket()]
-        assert len(paths) == (2 if kind == "grpc" else 1)
+        assert len(paths) == {"grpc": 2, "mlflow": 0}.get(kind, 1)
         for path in paths:
             assert stat.S_IMODE(path.parent.stat().st_mode) & 0o077 == 0  # so nobody else can connect, or make a file there
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(str(path))
                 pid, uid, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-            assert pid in below
-            assert uid == path.stat().st_uid
+            assert (pid in below, uid) == (True, path.stat().st_uid)
+        refuses_other_passwords(kind, server.url)
+        if kind in ("postgresql", "redis"):
+            storage = storage_of({"kind": kind, "managed": True}).at(server.url)
+            assert create_study(study_plan(toy_spec("optuna"), folder, storage, "s")).trials == []
+        processes = [process for _, process in server._processes]
     finally:
         server.stop()
-    with socket.create_server(("127.0.0.1", 0)) as stranger:  # the look at ports sees one
+        server.stop()
+    assert kind == "mlflow" or all(process.returncode != -signal.SIGKILL for process in processes)  # asked, they end in time
+    assert mine() == before
+    assert not folder.exists()
+
+
+def test_the_look_at_ports_sees_a_stranger() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
         assert listening([os.getpid()]) == [f"0100007F:{stranger.getsockname()[1]:04X}"]
-
-
-def test_postgresql_takes_its_password_alone(folder: Path) -> None:
-    server = started("postgresql", folder)
-    psycopg = pytest.importorskip("psycopg")
-    url = server.url.replace("+psycopg", "")
-    try:
-        with psycopg.connect(url) as connection:
-            assert connection.execute("select 1").fetchone() == (1,)
-        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-            psycopg.connect(url.replace(str(urlsplit(url).password), "other"))
-    finally:
-        server.stop()
-
-
-def test_redis_takes_its_password_alone(folder: Path) -> None:
-    server = started("redis", folder)
-    place = urlsplit(server.url)
-    try:
-        for password, answer in ((place.password, b"+OK"), ("other", b"-WRONGPASS"), (None, b"-NOAUTH")):
-            with socket.socket(socket.AF_UNIX) as client:
-                client.connect(unquote(place.path))
-                client.sendall(b"PING\r\n" if password is None else f"AUTH {password}\r\n".encode())
-                assert client.recv(100).startswith(answer)
-        assert str(place.password) not in command_line(mine()[-1], None)
-    finally:
-        server.stop()
 
 
 def test_a_postgresql_killed_without_own_memory_leaves_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +145,7 @@ def test_a_postgresql_killed_without_own_memory_leaves_none(folder: Path, monkey
 def test_an_initdb_that_is_killed_leaves_no_shared_memory(folder: Path) -> None:
     if not servers._can_be_apart():
         pytest.skip("the kernel gives this user no namespace of its own")
-    started("postgresql", folder).stop()  # or skip
+    skip_without("postgresql")
     before = {*os.listdir("/dev/shm")}, Path("/proc/sysvipc/shm").read_text().count("\n")
     start = "import sys; from pathlib import Path; from tuneoff_adapters.optuna.servers import *"
     command = [sys.executable, "-c", f"{start}; start_server('postgresql', Path({str(folder)!r}), 2, 60.0)"]
@@ -185,11 +174,8 @@ def test_a_server_that_does_not_start_is_told_with_its_own_words(folder: Path) -
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("began", ["asks", "events/worker-*"])  # in setup, and among the trials
-def test_a_run_whose_server_ends_is_charged_to_the_infrastructure(began: str, tmp_path: Path) -> None:
-    storage = {"kind": "redis", "managed": True}
-    if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": storage})):
-        pytest.skip(reason)
+def test_a_run_whose_server_ends_is_charged_to_the_infrastructure(tmp_path: Path) -> None:
+    storage = skip_without("redis")
     running = start_lifecycle(
         tmp_path,
         "tuneoff_adapters.optuna.adapter:OptunaAdapter",
@@ -198,29 +184,11 @@ def test_a_run_whose_server_ends_is_charged_to_the_infrastructure(began: str, tm
         trials=200,
         options={"storage": storage},
     )
-    find = lambda: [pid for pid in descendants(running.process.pid) if "redis-server" in command_line(pid)]  # noqa: E731
-    until(lambda: [*running.folder.glob(began), *(running.folder / "framework").glob(began)])
-    os.kill(until(find)[0], signal.SIGKILL)
+    until(lambda: [*running.folder.glob("events/worker-*")])
+    (server,) = (pid for pid in descendants(running.process.pid) if "redis-server" in command_line(pid))
+    os.kill(server, signal.SIGKILL)
     run = running.wait(60)
     failed = [event for event in run.of(StepEnded) if event.error]
     assert [event.charged for event in failed] == ["infrastructure"], (failed, run.log[-3000:])
     assert "the managed Redis must run until the run's end" in str(failed[0].error)
     assert "storage" not in run.left_in_temporary
-
-
-@pytest.mark.parametrize("kind", ["postgresql", "redis"])
-def test_a_server_is_reached_whatever_tmpdir_is_called(kind: str, tmp_path: Path) -> None:
-    storage = {"kind": kind, "managed": True}
-    if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": storage})):
-        pytest.skip(reason)
-    content = {"workload": "null", "adapters": [{"name": "optuna", "options": {"storage": storage}}], "warm_up": False}
-    (tmp_path / "null.yaml").write_text(json.dumps({**content, "budget": {"trials": 2, "epochs_per_trial": 1}}))
-    command = [sys.executable, "-m", "tuneoff", "compare", "null.yaml", "--output", "d", "--no-report", "--json"]
-    with tempfile.TemporaryDirectory(suffix=f' ä,"{"x" * 100}') as folder:
-        Path(folder).chmod(0o755)  # PostgreSQL's user must reach it
-        environment = {**os.environ, "TMPDIR": folder}
-        answer = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280)
-        assert os.listdir(folder) == []
-    assert answer.returncode == 0, answer.stderr
-    (run,) = json.loads(answer.stdout)["runs"]
-    assert (run["status"], "left_behind" in run["flags"]) == ("done", False)

@@ -22,7 +22,7 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.base.layout import OUTSIDE
 from tuneoff.base.processes import end_all, in_session
 from tuneoff.experiment.spec import Workers
-from tuneoff.record.events.schema import Stage, StorageUsed, TrialEnded, TrialSubmitted, WorkerDied
+from tuneoff.record.events.schema import Stage, StorageUsed, TrialEnded, WorkerDied
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.options import storage_of, study_plan
 from tuneoff_adapters.optuna.plan import StudyPlan
@@ -33,10 +33,10 @@ from waiting import until
 pytestmark = pytest.mark.slow(first=True)
 
 ADAPTER = "tuneoff_adapters.optuna.adapter:OptunaAdapter"
-STORAGES: list[dict[str, Any]] = [
-    *({"kind": "journal", "lock": lock} for lock in ("flock", "open", "symlink")),
+STORAGES: list[dict[str, Any]] = [  # of the others: tests/contract/test_optuna_storages.py
+    {"kind": "journal"},
     {"kind": "sqlite"},
-    *({"kind": kind, "managed": True} for kind in ("postgresql", "redis", "grpc", "mlflow")),
+    {"kind": "mlflow", "managed": True},
 ]
 
 
@@ -99,44 +99,39 @@ def studies(run_dir: Path, url: str) -> list[str]:
     return optuna.get_all_study_names(open_storage(plan_of(run_dir, url)))
 
 
-@pytest.mark.parametrize("storage", STORAGES, ids=lambda storage: storage.get("lock", storage["kind"]))
+@pytest.mark.parametrize("storage", STORAGES, ids=lambda storage: storage["kind"])
 def test_what_a_storage_was_asked_and_what_it_cost_is_measured(storage: dict[str, Any], tmp_path: Path) -> None:
     skip_without(storage)
     workers = 1 if storage["kind"] == "mlflow" else 2
     run = run_lifecycle(tmp_path, ADAPTER, trials=8, workers=workers, options={"storage": storage})
     assert run.exit_code == 0, run.log
-    assert len(run.of(TrialSubmitted)) == len(run.of(TrialEnded)) == 8
     (used,) = run.of(StorageUsed)
     assert used.operations >= 8 * 5  # per trial: ask, one parameter, three reports, tell
     assert used.client_cpu_ns > 0
-    assert used.bytes is not None
-    assert used.bytes >= 0 if storage["kind"] == "sqlite" else used.bytes > 0  # SQLite's first pages have room
-    assert (used.server_cpu_ns is not None) == ("managed" in storage)
-    assert used.server_cpu_ns is None or used.server_cpu_ns > 0
+    assert (used.bytes or 0) >= (storage["kind"] != "sqlite")  # whose first pages have room
+    assert (used.server_cpu_ns or 0) >= ("managed" in storage)
 
 
-def test_a_study_at_a_url_is_removed_and_its_password_nowhere_written(url: str, tmp_path: Path) -> None:
+def test_a_study_at_a_url_is_removed_by_its_run_or_by_its_undeploy_and_its_password_nowhere_written(
+    url: str, tmp_path: Path
+) -> None:
     run = run_lifecycle(tmp_path, ADAPTER, trials=4, workers=2, options={"storage": url})
     assert run.exit_code == 0, run.log
     assert studies(run.folder, url) == []
     assert not (run.folder / OUTSIDE).exists()
     assert [event.bytes for event in run.of(StorageUsed)] == [None]  # others may use it too
+    slow = {"epoch_seconds": 0.2}
+    killed = start_lifecycle(tmp_path, ADAPTER, trials=50, workers=2, options={"storage": url}, workload_options=slow)
+    until(lambda: (killed.folder / "framework" / "asks").exists())
+    end_all(lambda: in_session(killed.process.pid))
+    killed.wait(10)
+    assert studies(killed.folder, url) == [f"tuneoff-{killed.folder.name}"]
+    undeploy_afresh(killed.folder)
+    assert studies(killed.folder, url) == []
+    assert not (killed.folder / OUTSIDE).exists()
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"$TEST_PASSWORD" in written
     assert os.environb[b"TEST_PASSWORD"] not in written
-
-
-def test_a_killed_run_leaves_its_study_at_the_url_until_it_is_undeployed(url: str, tmp_path: Path) -> None:
-    running = start_lifecycle(
-        tmp_path, ADAPTER, trials=50, workers=2, options={"storage": url}, workload_options={"epoch_seconds": 0.2}
-    )
-    until(lambda: (running.folder / "framework" / "asks").exists())
-    end_all(lambda: in_session(running.process.pid))
-    running.wait(10)
-    assert studies(running.folder, url) == [f"tuneoff-{running.folder.name}"]
-    undeploy_afresh(running.folder)
-    assert studies(running.folder, url) == []
-    assert not (running.folder / OUTSIDE).exists()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from concurrent.futures import Future
 from pathlib import Path
@@ -16,7 +15,6 @@ from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import Workers, WorkloadSpec
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 from tuneoff_adapters.ray_tune.cluster import RayAddress, RayHosts
-from tuneoff_adapters.ray_tune.environment import OF_ONE_MACHINE, REMOVED, SETTINGS, TOKEN, prepare_environment
 from tuneoff_platforms.remote.host import Timed
 
 SURROGATE = WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate", options={})
@@ -41,7 +39,6 @@ def test_what_can_be_served_is_not_refused(options: dict[str, Any]) -> None:
         ({"hosts": ["a"], "address": "a:1"}, "needs option `hosts`"),
         ({"hosts": ["a"], "host": "b"}, "has no option 'host'; did you mean 'hosts'"),
         ({"address": "h1"}, "must be HOST:PORT"),
-        ({"hosts": ["a"], "host_command": "ssh a"}, "must have {host} in it"),
     ],
 )
 def test_a_wrong_option_is_the_users_mistake(options: dict[str, Any], words: str) -> None:
@@ -76,27 +73,6 @@ def test_the_hosts_are_no_part_of_the_run() -> None:
 def test_the_plan_says_what_is_started_where(options: dict[str, Any], words: str) -> None:
     assert RayTuneAdapter.placement(toy_spec("ray-tune", platform="cluster", options=options, workers=Workers(count=3))) == words
     assert RayTuneAdapter.placement(toy_spec("ray-tune")) is None
-
-
-def test_a_cluster_s_token_is_the_users_and_one_for_hosts_is_random(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith(("RAY_", "TUNE_"))]:
-        monkeypatch.delenv(name)  # Ray itself sets some where it is imported
-    for name in (*SETTINGS, *REMOVED):
-        monkeypatch.setenv(name, "before")  # also puts it back after the test
-    monkeypatch.setenv(TOKEN, "given")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    record = prepare_environment(on_cluster=True, own_token=False)
-    settings = record["set"]
-    assert isinstance(settings, dict)
-    assert "RAY_AUTH_MODE" not in settings
-    assert record["inherited"] == {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN_PATH": "before"}
-    assert "RAY_AUTH_TOKEN_PATH" not in str(record["removed"])
-    assert "given" not in str(record)
-    assert not set(OF_ONE_MACHINE) & set(settings)
-    assert (os.environ[TOKEN], os.environ["RAY_AUTH_MODE"]) == ("given", "disabled")
-    prepare_environment(on_cluster=True)
-    assert len(os.environ[TOKEN]) == 64
-    assert os.environ["RAY_AUTH_MODE"] == "token"
 
 
 def test_undeploy_without_a_deploy_reaches_no_host(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Environment, processes and refusals of the Ray Tune adapter. Starts no Ray instance."""
+"""Environment and processes of the Ray Tune adapter. Starts no Ray instance."""
 
 from __future__ import annotations
 
@@ -14,47 +14,58 @@ import pytest
 from builders.specs import make_context, toy_spec
 from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import MARK
-from tuneoff.base.space import Categorical, Float, SearchSpace
-from tuneoff.errors import StepError
 from tuneoff_adapters.ray_tune import session
-from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
-from tuneoff_adapters.ray_tune.environment import CLUSTER_FILE, REMOVED, SETTINGS, TOKEN, prepare_environment
+from tuneoff_adapters.ray_tune.environment import CLUSTER_FILE, OF_ONE_MACHINE, REMOVED, SETTINGS, TOKEN, prepare_environment
 from tuneoff_platforms.remote.cleaning import processes_of
 from waiting import until
 
+SECRET = {
+    "RAY_REDIS_PASSWORD": "hunter2",
+    "RAY_MYSERVICE_TOKEN": "20261128",
+    "TUNE_WANDB_API_KEY": "k3y",
+    "RAY_STORE": "redis://:p4ss@host:1",
+    "TUNE_NOTE": "swordfish",
+}
 
-def test_the_environment_is_set_and_what_would_change_the_run_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+
+@pytest.fixture
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("RAY_", "TUNE_"))]:
+        monkeypatch.delenv(name)  # Ray itself sets some where it is imported
     for name in (*SETTINGS, *REMOVED, TOKEN):
         monkeypatch.setenv(name, "before")  # also puts it back after the test
-    monkeypatch.setenv("RAY_memory_usage_threshold", "0.9")
-    monkeypatch.setenv("TUNE_RESULT_DIR", "/tmp/x")  # Ray fails where it is set
-    record = prepare_environment()
-    assert "TUNE_RESULT_DIR" not in os.environ
-    assert {name: os.environ[name] for name in SETTINGS} == {name: value for name, (value, _) in SETTINGS.items()}
-    assert not [name for name in REMOVED if name in os.environ]
-    assert record["removed"] == sorted(REMOVED)
-    inherited = record["inherited"]
-    assert isinstance(inherited, dict)
-    assert inherited["RAY_memory_usage_threshold"] == "0.9"
-    assert not {*SETTINGS, *REMOVED, TOKEN} & set(inherited)
 
 
-def test_no_value_that_may_be_a_secret_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*SETTINGS, *REMOVED, TOKEN):
-        monkeypatch.setenv(name, "before")
-    secret = {
-        "RAY_REDIS_PASSWORD": "hunter2",
-        "RAY_MYSERVICE_TOKEN": "20261128",
-        "TUNE_WANDB_API_KEY": "k3y",
-        "RAY_STORE": "redis://:p4ss@host:1",
-        "TUNE_NOTE": "swordfish",
-    }
-    for name, value in secret.items():
+@pytest.mark.usefixtures("variables")
+def test_the_environment_is_set_what_would_change_the_run_is_removed_and_no_secret_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = {"RAY_memory_usage_threshold": "0.9"}
+    for name, value in (plain | SECRET).items():
         monkeypatch.setenv(name, value)
     record = prepare_environment()
-    assert not [value for value in secret.values() if value in json.dumps(record)]
-    assert {name: record["inherited"][name] for name in secret} == dict.fromkeys(secret, "set")  # type: ignore[index]
-    assert {name: os.environ[name] for name in secret} == secret  # they stay in force
+    first = os.environ[TOKEN]
+    assert {name: os.environ.get(name) for name in (*SETTINGS, *REMOVED)} == {**SETTINGS, **dict.fromkeys(REMOVED)}
+    assert (record["set"], record["removed"]) == (SETTINGS, sorted(REMOVED))
+    assert record["inherited"] == plain | dict.fromkeys(SECRET, "set")
+    assert {name: os.environ[name] for name in SECRET} == SECRET  # they stay in force
+    assert not [value for value in (*SECRET.values(), first) if value in json.dumps(record)]
+    prepare_environment()
+    assert (len(first), os.environ[TOKEN] != first) == (64, True)  # each run has its own
+
+
+@pytest.mark.usefixtures("variables")
+def test_a_cluster_s_token_is_the_users_and_one_for_hosts_is_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN, "given")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    record = prepare_environment(on_cluster=True, own_token=False)
+    assert set(SETTINGS) - set(record["set"]) == {"RAY_AUTH_MODE", *OF_ONE_MACHINE}
+    assert record["inherited"] == {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN_PATH": "before"}
+    assert "RAY_AUTH_TOKEN_PATH" not in str(record["removed"])
+    assert "given" not in str(record)
+    assert (os.environ[TOKEN], os.environ["RAY_AUTH_MODE"]) == ("given", "disabled")
+    prepare_environment(on_cluster=True)
+    assert (len(os.environ[TOKEN]), os.environ["RAY_AUTH_MODE"]) == (64, "token")
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -76,32 +87,6 @@ print(*[check.verdict for check in doctor()])"""
     environment = os.environ | {"HOME": str(tmp_path)}
     told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
     assert ("169.254.169.254" in told, told.split()[-1]) == ((False, "passed") if is_there else (True, "warning"))
-
-
-def test_each_run_has_its_own_token_and_no_record_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*SETTINGS, *REMOVED, TOKEN):
-        monkeypatch.setenv(name, "before")
-    record = prepare_environment()
-    first = os.environ[TOKEN]
-    prepare_environment()
-    assert len(first) == 64
-    assert os.environ[TOKEN] != first
-    assert first not in json.dumps(record)
-
-
-def test_a_temporary_folder_too_deep_for_sockets_is_refused_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = make_context(toy_spec("ray-tune"), tmp_path)
-    monkeypatch.setattr("tempfile.tempdir", "/tmp/" + 40 * "x")
-    with pytest.raises(StepError, match=r"at most 43 bytes.*shorten TMPDIR"):
-        session.start_ray(context, lambda: pytest.fail("Ray was imported"))
-
-
-def test_undeploy_without_a_deploy_does_nothing_twice(tmp_path: Path) -> None:
-    adapter = RayTuneAdapter(make_context(toy_spec("ray-tune"), tmp_path))
-    adapter.undeploy()
-    adapter.undeploy()
 
 
 UNMARKED = "import sys; file = open(sys.argv[1], 'a'); input()"
@@ -139,30 +124,24 @@ def test_undeploy_ends_marked_processes_and_those_that_write_in_ray_s_folder_and
             process.communicate()
 
 
-def test_undeploy_believes_no_folder_but_this_run_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undeploy_believes_no_folder_but_this_run_s_own_and_follows_no_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     context = make_context(toy_spec("ray-tune"), tmp_path)
-    mine = tmp_path / "mine"
+    session.stop_ray(context)  # nothing was deployed
+    mine, record = tmp_path / "mine", context.work_dir / session.RECORD
     mine.mkdir()
-    (context.work_dir / session.RECORD).write_text(json.dumps({"temporary_folder": str(mine)}))
+    record.write_text(json.dumps({"temporary_folder": str(mine)}))
     session.stop_ray(context)
     assert mine.exists()
-
-
-@pytest.mark.parametrize("is_pipe", [True, False])
-def test_undeploy_follows_no_link_and_waits_for_no_pipe(tmp_path: Path, is_pipe: bool) -> None:
-    context = make_context(toy_spec("ray-tune"), tmp_path)
-    record = context.work_dir / session.RECORD
-    if is_pipe:
-        os.mkfifo(record)
-    else:
-        (tmp_path / "mine").write_text(json.dumps({"temporary_folder": str(tmp_path)}))
-        record.symlink_to(tmp_path / "mine")
-    with pytest.raises(OSError, match="is a pipe" if is_pipe else "is a link"):
+    record.rename(mine / "record")
+    record.symlink_to(mine / "record")
+    with pytest.raises(OSError, match="is a link"):
         session.stop_ray(context)
 
 
-def test_a_process_never_ends_those_that_it_descends_from(tmp_path: Path) -> None:
+def test_a_process_never_ends_those_that_it_descends_from() -> None:
     code = """
 from tuneoff_platforms.remote.cleaning import processes_of
 print(processes_of("run-x", None))
@@ -171,11 +150,3 @@ print(processes_of("run-x", None))
     outer = [sys.executable, "-c", f"import subprocess; subprocess.run({inner!r})"]
     done = subprocess.run(outer, env={**os.environ, MARK: "run-x"}, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(choices=("a", "b"))})
-
-
-def test_cmaes_needs_two_numbers() -> None:
-    reason = RayTuneAdapter.refuse(toy_spec("ray-tune", sampler="cmaes", space=ONE_ORDERED))
-    assert "at least 2 numeric or ordered dimensions" in (reason or "")

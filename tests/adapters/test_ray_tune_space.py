@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from builders.spaces import SPACE as EVERY_KIND
-from builders.specs import toy_spec
 from tuneoff.base.space import Constant, SearchSpace, stepped
-from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, translation_of
+from tuneoff.experiment.translation import SpaceTranslation
 from tuneoff.trust.space_test.judge import Sample, judge
 from tuneoff_adapters.optuna_samplers import SAMPLER_OPTIONS
 
@@ -42,53 +41,28 @@ def test_rays_optuna_search_draws_the_space_by_core_s_distributions() -> None:
     assert judge(SPACE, Sample(by_seed={0: drawn})).verdict == "accepted"
 
 
-def test_unordered_choices_have_no_order_for_a_model() -> None:
-    from ray.tune.search.sample import Categorical as RayCategorical
-    from ray.tune.search.sample import Integer
+def test_unordered_choices_have_no_order_for_a_model_and_constants_still_something_to_draw() -> None:
+    from ray.tune.search.sample import Categorical, Integer
 
     from tuneoff_adapters.ray_tune.searchers import param_space
 
     space = param_space(SpaceTranslation(SPACE), KEYS)
     kinds = {name: type(space[key]) for key, name in KEYS.items()}
-    assert (kinds["unordered"], kinds["ordered"], kinds["integer"]) == (RayCategorical, Integer, Integer)
-
-
-def test_a_list_becomes_a_grid_over_its_index_in_its_order() -> None:
-    from ray.tune.search.variant_generator import generate_variants
-
-    from tuneoff_adapters.ray_tune.searchers import param_space
-
-    listed = [{"x": 0.5}, {"x": 0.1}, {"x": 0.9}, {"x": 0.1}]
-    translation = translation_of(toy_spec("ray-tune", sampler="fixed", configurations=listed))
-    assert isinstance(translation, ListTranslation)
-    space = param_space(translation, {"p0": "configuration_index"})
-    drawn = [variant["config"]["p0"] for _, variant in generate_variants({"config": space})]
-    assert [translation.decode({"configuration_index": index}) for index in drawn] == listed
-
-
-def test_a_space_of_constants_still_has_something_to_draw() -> None:
-    from tuneoff_adapters.ray_tune.searchers import param_space
-
+    assert (kinds["unordered"], kinds["ordered"], kinds["integer"]) == (Categorical, Integer, Integer)
     (domain,) = param_space(SpaceTranslation(SearchSpace({"only": Constant(value=1)})), {}).values()
     assert domain.sample() == 0
 
 
-@pytest.mark.parametrize("name", list(SAMPLER_OPTIONS))
-def test_every_option_reaches_its_sampler(name: str) -> None:
-    from tuneoff_adapters.ray_tune.searchers import optuna_search
-
-    given: dict[str, Any] = {
-        option: rule.type == "flag" if rule.least is None else int(rule.least) for option, rule in SAMPLER_OPTIONS[name].items()
-    }
-    optuna_search(name, given, seed=0)
-
-
-@pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes", "sobol"])
-def test_the_same_seed_gives_the_same_configurations(sampler: str) -> None:
+@pytest.mark.parametrize("sampler", list(SAMPLER_OPTIONS))
+def test_the_same_seed_gives_the_same_configurations_and_every_option_reaches_its_sampler(sampler: str) -> None:
     from tuneoff_adapters.ray_tune.searchers import optuna_search, param_space
 
+    options: dict[str, Any] = {
+        name: rule.type == "flag" if rule.least is None else int(rule.least) for name, rule in SAMPLER_OPTIONS[sampler].items()
+    }
+
     def first(seed: int) -> list[Any]:
-        searcher = optuna_search(sampler, {}, seed)
+        searcher = optuna_search(sampler, options, seed)
         searcher.set_search_properties("objective", "min", param_space(SpaceTranslation(SPACE), KEYS))
         return [searcher.suggest(str(number)) for number in range(3)]
 

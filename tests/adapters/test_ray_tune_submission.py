@@ -17,7 +17,6 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, StopDecided, TrialSubmitted, WorkerDied
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import note_kill
-from tuneoff.run.trial.trial_process import Tickets
 from tuneoff_adapters.ray_tune.session import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import Submissions
 
@@ -47,19 +46,6 @@ def observer_of(submissions: Submissions) -> Any:
 
 def events(context: RunContext, kind: type[Event]) -> list[Any]:
     return [event for _, event in EventLog(context.run_dir / "events").merged() if isinstance(event, kind)]
-
-
-@pytest.mark.parametrize(
-    ("limits", "file"),
-    [({"epochs_total": 1}, "epoch_tickets"), ({"wall_clock_seconds": 1e-9}, "tickets")],  # time counts from the first ticket
-)
-def test_no_further_trial_is_asked_for_when_the_epochs_or_the_time_are_used_up(
-    tmp_path: Path, limits: dict[str, Any], file: str
-) -> None:
-    context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, **limits))
-    assert not submissions.budget.is_used_up()
-    Tickets(f"{context.run_dir}/{file}", 3).take()
-    assert submissions.budget.is_used_up()
 
 
 def test_tune_can_pickle_what_it_is_given(tmp_path: Path) -> None:

@@ -72,18 +72,18 @@ def test_what_slurm_cannot_serve_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "why", "has_ended", "is_to_come"),
+    ("name", "why", "phase"),
     [
-        ("RUNNING", "None", False, False),
-        ("PENDING", "BeginTime", False, True),
-        ("PENDING", "JobHeldUser", False, False),
-        ("TIMEOUT", "None", True, False),
-        ("UNKNOWN", "", True, False),
+        ("RUNNING", "None", "running"),
+        ("PENDING", "BeginTime", "waiting"),
+        ("PENDING", "JobHeldUser", "held"),
+        ("TIMEOUT", "None", "ended"),
+        ("UNKNOWN", "", "ended"),
+        (jobs.AWAY, "", "unknown"),
     ],
 )
-def test_states_of_jobs(name: str, why: str, has_ended: bool, is_to_come: bool) -> None:
-    state = jobs.State(name, why)
-    assert (state.has_ended, state.is_to_come) == (has_ended, is_to_come)
+def test_states_of_jobs(name: str, why: str, phase: str) -> None:
+    assert jobs.launch_state(name, why).phase == phase
 
 
 def test_slurm_is_asked_once_for_all_jobs_and_by_itself_for_one_that_has_left_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,8 +99,7 @@ def test_slurm_is_asked_once_for_all_jobs_and_by_itself_for_one_that_has_left_it
     monkeypatch.setattr(jobs, "call", answer)
     told = jobs.states("run", ["1", "2", "3"])
     assert asked == ["squeue", "scontrol"]
-    assert [told[job_id].has_ended for job_id in ("1", "2", "3")] == [False, False, True]
-    assert not told["2"].is_to_come
+    assert [told[job_id].phase for job_id in ("1", "2", "3")] == ["running", "held", "ended"]
 
 
 def test_no_job_has_ended_while_slurm_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +110,7 @@ def test_no_job_has_ended_while_slurm_does_not_answer(monkeypatch: pytest.Monkey
         raise InfrastructureError("away")
 
     monkeypatch.setattr(jobs, "call", answer)
-    assert {(state.name, state.has_ended) for state in jobs.states("run", ["1", "2"]).values()} == {(jobs.AWAY, False)}
+    assert {state.phase for state in jobs.states("run", ["1", "2"]).values()} == {"unknown"}
     assert asked == ["squeue"]
 
 

@@ -13,7 +13,6 @@ from builders.spaces import SPACE
 from builders.specs import toy_spec
 from tuneoff.adapter import Support
 from tuneoff.base.space import Constant, SearchSpace
-from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.syne_tune import offers, reporter
 from tuneoff_adapters.syne_tune.adapter import SyneTuneAdapter
@@ -93,11 +92,6 @@ def test_tpe_knows_when_its_model_is_first_used(options: dict[str, int], dimensi
     searcher = KernelDensityEstimator({f"x{index}": uniform(0, 1) for index in range(dimensions)}, **options)
     has_model = [searcher._check_data_shape_and_good_size((told, dimensions)) is not None for told in range(1, 60)]
     assert has_model.index(True) + 1 == needed
-
-
-def test_random_search_has_no_model() -> None:
-    with pytest.raises(ExperimentError, match="has no model"):
-        offers.first_modelled_trial("random", {}, 3)
 
 
 PRINTING_TRIAL = """

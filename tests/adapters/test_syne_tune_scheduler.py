@@ -12,7 +12,7 @@ import pytest
 from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, Float, SearchSpace, stepped
-from tuneoff.experiment.spec import Budget, Objective, RunSpec, Strategy
+from tuneoff.experiment.spec import Objective, RunSpec, Strategy
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
@@ -189,17 +189,3 @@ def test_a_trial_whose_value_ends_the_run_at_its_goal_is_not_stopped(make: Make,
     (trial,) = driver.start_all()
     assert driver.report(trial, 1, value) == ("CONTINUE" if value < 0.5 else "STOP")
     assert value > 0.5 or driver.report(trial, 2, 0.9) == "CONTINUE"  # of the same poll: the tuner asks for the goal after it
-
-
-def test_nothing_is_proposed_once_the_budget_of_epochs_or_time_is_used(make: Make) -> None:
-    from tuneoff.run.trial.trial_process import Tickets
-
-    for limits, file, taken in (({"epochs_total": 2}, "epoch_tickets", 2), ({"wall_clock_seconds": 1e-6}, "tickets", 1)):
-        driver = make(budget=Budget(trials=9, epochs_per_trial=3, **limits))
-        assert driver.start() is not None
-        tickets = Tickets(driver.context.run_dir / file, None)
-        tickets.limit = 9
-        for _ in range(taken):
-            tickets.take()
-        assert driver.start() is None
-        tickets.close()

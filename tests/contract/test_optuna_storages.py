@@ -9,10 +9,13 @@ from typing import Any, ClassVar
 import pytest
 
 from builders.specs import toy_spec
-from contract.few_runs import FewRuns
+from contract.few_runs import FewRuns, shown_by
+from tuneoff.record.events.schema import StorageUsed
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
 pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(600)]
+HONEST = [check for check in shown_by(["honest-max"]) if check.id == "best.value"]  # so that its run is made
 
 
 class _OnStorage(FewRuns):
@@ -26,6 +29,15 @@ class _OnStorage(FewRuns):
     def _installed(cls) -> None:
         if reason := OptunaAdapter.refuse(toy_spec("optuna", options=cls.options)):
             pytest.skip(reason)
+
+    @pytest.mark.parametrize("check", HONEST, ids=["honest"])
+    def test_what_it_was_asked_and_what_it_cost_is_measured(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
+        made = evidence.runs["honest-max"]
+        (used,) = made.of(StorageUsed)
+        assert used.operations >= len(made.record.trials) * 3  # ask, one parameter, tell
+        assert used.client_cpu_ns > 0
+        assert (used.bytes or 0) > 0
+        assert (used.server_cpu_ns or 0) >= ("managed" in self.options["storage"])
 
 
 class _OnLock(_OnStorage):

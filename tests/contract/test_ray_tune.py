@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from contract.few_runs import Framework
+from contract.few_runs import FRAMEWORK, Framework
 from tuneoff.base.findings import chosen
 from tuneoff.record.events.schema import WorkerDied
 from tuneoff.trust.check.checks import CHECKS
@@ -16,6 +16,7 @@ OF_FAULTY = pytest.mark.parametrize("check", chosen(CHECKS, ["failures.recorded"
 
 class Test(Framework):
     adapter = "ray-tune"
+    runs = FRAMEWORK - {"default-sampler", "goal"}  # its default is `random`; one of both directions shows its stopper
 
     @OF_FAULTY
     def test_deaths_are_noted_with_what_is_known(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:

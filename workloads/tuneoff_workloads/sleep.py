@@ -53,9 +53,7 @@ class Sleep(Workload):
                 _check_seconds(_HYPERPARAMETER, value)
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
-        if _HYPERPARAMETER in configuration:
-            _check_seconds(_HYPERPARAMETER, configuration[_HYPERPARAMETER])
-            self._seconds[_HYPERPARAMETER] = configuration[_HYPERPARAMETER]
+        self._seconds[_HYPERPARAMETER] = configuration.get(_HYPERPARAMETER, self._seconds[_HYPERPARAMETER])
         self._loss = null_loss(configuration)
         time.sleep(self._seconds["load_seconds"])
 

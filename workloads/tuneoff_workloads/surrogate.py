@@ -85,12 +85,14 @@ class Surrogate(Workload):
 
     def check_space(self, space: SearchSpace) -> None:
         for name, dimension in space:
+            if name not in OPTIMUM:
+                raise ExperimentError(f"{self.name} has no hyperparameter {name!r}; it knows {', '.join(OPTIMUM)}")
             for value in extremes(dimension):
-                self._check(name, value)
+                if not is_finite(value) or value < 0 or (name != "dropout" and value == 0):
+                    least = "at least 0" if name == "dropout" else "above 0"
+                    raise ExperimentError(f"{self.name}: `{name}` must be a number {least}, but got {value!r}")
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
-        for name, value in configuration.items():
-            self._check(name, value)
         self._configuration, self._seed, self._epoch = configuration, seeds.trial, 0
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
@@ -116,10 +118,3 @@ class Surrogate(Workload):
         if "epoch" not in tensors:
             raise CheckpointError("the checkpoint has no tensor 'epoch'; it was written by another workload")
         self._epoch = int.from_bytes(tensors["epoch"].data, "little")
-
-    def _check(self, name: str, value: Any) -> None:
-        if name not in OPTIMUM:
-            raise ExperimentError(f"{self.name} has no hyperparameter {name!r}; it knows {', '.join(OPTIMUM)}")
-        if not is_finite(value) or value < 0 or (name != "dropout" and value == 0):
-            least = "at least 0" if name == "dropout" else "above 0"
-            raise ExperimentError(f"{self.name}: `{name}` must be a number {least}, but got {value!r}")

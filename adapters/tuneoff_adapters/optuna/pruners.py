@@ -9,17 +9,12 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from tuneoff.base.identity import configuration_digest
-from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.translation import Translation
 from tuneoff_adapters.optuna.plan import StudyPlan
 
 
 def make_pruner(plan: StudyPlan) -> BasePruner:
-    """Return the pruner of a plan, whose options are complete.
-
-    Raises:
-        UnsupportedError: the plan names another pruner than the offered ones.
-    """
+    """Return the pruner of a plan, whose options are complete."""
     options = {"first_rung_epochs": 1, "reduction_factor": 3, "brackets": 3, "first_epoch": 1, "min_trials": 5}
     options.update(plan.pruner.options)
     match plan.pruner.name:
@@ -39,9 +34,8 @@ def make_pruner(plan: StudyPlan) -> BasePruner:
             )
         case "median":
             return MedianPruner(n_startup_trials=options["min_trials"], n_warmup_steps=options["first_epoch"])
-        case "scripted":
+        case _:  # scripted
             return ScriptedPruner(plan.translation, plan.stops)
-    raise UnsupportedError(f"pruner {plan.pruner.name!r} is not offered by adapter 'optuna'")
 
 
 def max_resource(first_rung_epochs: int, reduction_factor: int, brackets: int) -> int:

@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
 from tuneoff.base.commands import install_command
 from tuneoff.base.processes import kill_tree, last_words, run_to_end
@@ -139,8 +138,8 @@ def start_server(kind: str, folder: Path, workers: int, start_seconds: float) ->
             assert program is not None
             listens = ("port 0", f"unixsocket {redis_socket.name}", "unixsocketperm 700")
             settings = (*listens, f"requirepass {password}", 'save ""', "appendonly no")
-            server.start("Redis", [program, "-"], lambda: _answers(redis_socket), stdin="\n".join(settings) + "\n")
-            server.url = f"unix://:{password}@{quote(str(redis_socket))}?db=0"
+            server.start("Redis", [program, "-"], lambda: _accepts(str(redis_socket)), stdin="\n".join(settings) + "\n")
+            server.url = f"unix://:{password}@{redis_socket}?db=0"
         elif kind == "mlflow":
             _start_mlflow(server)
         else:
@@ -148,8 +147,8 @@ def start_server(kind: str, folder: Path, workers: int, start_seconds: float) ->
         if kind == "grpc":
             proxy_socket = server.folder / "proxy.sock"
             command = [sys.executable, "-m", "tuneoff_adapters.optuna.proxy", str(proxy_socket)]
-            server.start("gRPC proxy", command, lambda: _answers(proxy_socket), stdin=server.url)
-            server.url = f"grpc+unix://{quote(str(proxy_socket))}"
+            server.start("gRPC proxy", command, lambda: _accepts(str(proxy_socket)), stdin=server.url)
+            server.url = f"grpc+unix://{proxy_socket}"
     except BaseException:  # Ctrl-C too: nothing may stay, whatever ends the start
         server.stop()
         raise
@@ -192,7 +191,7 @@ def _start_postgresql(server: StorageServer, workers: int) -> None:
     parts = (part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
     command = [*begin, postgres, "-D", data.name, *parts]
     server.start("PostgreSQL", command, lambda: _is_up(data, is_apart))
-    server.url = f"postgresql+psycopg://{USER}:{password}@/postgres?host={quote(str(server.folder), safe='')}&port={PORT}"
+    server.url = f"postgresql+psycopg://{USER}:{password}@/postgres?host={server.folder}&port={PORT}"
     server.data = data / "base"
 
 
@@ -206,7 +205,7 @@ def _start_mlflow(server: StorageServer) -> None:
     command = ["env", *variables, sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--workers", "1", "--backend-store-uri", "sqlite:///data/mlflow.db"]
     command += ["--default-artifact-root", "files", "--no-serve-artifacts"]
-    server.start("MLflow", command, lambda: _listens(port))
+    server.start("MLflow", command, lambda: _accepts(("127.0.0.1", port)))
     server.url = f"mlflow+http://127.0.0.1:{port}"
 
 
@@ -221,16 +220,10 @@ def _is_up(data: Path, is_apart: bool) -> bool:
     return False
 
 
-def _answers(path: Path) -> bool:
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+def _accepts(address: str | tuple[str, int]) -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as client:
         client.settimeout(1.0)
-        client.connect(str(path))
-        return True
-    return False
-
-
-def _listens(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+        client.connect(address)
         return True
     return False
 

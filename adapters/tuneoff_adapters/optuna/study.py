@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import inspect
 import logging
+import mmap
 import os
 import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -29,7 +30,6 @@ from tuneoff_adapters.optuna.plan import RETRY_OF, StudyPlan
 if TYPE_CHECKING:
     from tuneoff.adapter import Best
 
-_CHUNK_BYTES = 4096
 Stale = Callable[[Study, FrozenTrial], None]
 _ON_STALE = next(name for name in inspect.signature(RDBStorage).parameters if name.endswith("_trial_callback"))  # 4.9: new name
 _SQLITE_SECONDS = 60  # that a writer waits for another one; after the driver's 5 s it would fail
@@ -73,16 +73,10 @@ class FlockJournalLock(BaseJournalFileLock):
 
     def _remove_torn_line(self) -> None:
         end = os.fstat(self._fd).st_size
-        if end == 0 or os.pread(self._fd, 1, end - 1) == b"\n":
-            return
-        while end > 0:
-            start = max(0, end - _CHUNK_BYTES)
-            newline = os.pread(self._fd, end - start, start).rfind(b"\n")
-            if newline >= 0:
-                os.ftruncate(self._fd, start + newline + 1)
-                return
-            end = start
-        os.ftruncate(self._fd, 0)
+        if end and os.pread(self._fd, 1, end - 1) != b"\n":
+            with mmap.mmap(self._fd, end, access=mmap.ACCESS_READ) as journal:
+                whole = journal.rfind(b"\n") + 1
+            os.ftruncate(self._fd, whole)
 
 
 _LOCKS = {"flock": FlockJournalLock, "open": JournalFileOpenLock, "symlink": JournalFileSymlinkLock}
@@ -111,7 +105,9 @@ def open_storage(plan: StudyPlan, operations: Operations | None = None, stale: S
     """Open a plan's storage. `stale` is called with a trial that Optuna's heartbeat, if that is on, has found dead and failed."""
     storage, counter = plan.storage, operations or Operations()
     if storage.kind == "journal":
-        return JournalStorage(_CountedFile(plan.journal, _LOCKS[storage.lock](plan.journal), counter))
+        journal: Any = JournalFileBackend(plan.journal, lock_obj=_LOCKS[storage.lock](plan.journal))
+        journal.read_logs, journal.append_logs = counter.counted(journal.read_logs), counter.counted(journal.append_logs)
+        return JournalStorage(journal)
     url = storage.url or f"sqlite:///{plan.database}"
     if storage.kind == "redis":
         backend = JournalRedisBackend(url, prefix=plan.study_name)
@@ -171,20 +167,6 @@ def stored_bytes(plan: StudyPlan, data: Path | None) -> int | None:
     if data is not None:
         return sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     return os.path.getsize(plan.journal if plan.storage.kind == "journal" else plan.database)
-
-
-class _CountedFile(JournalFileBackend):
-    def __init__(self, path: str, lock: BaseJournalFileLock, counter: Operations) -> None:
-        super().__init__(path, lock_obj=lock)
-        self._counter = counter
-
-    def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
-        self._counter.count += 1
-        return super().read_logs(log_number_from)
-
-    def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        self._counter.count += 1
-        super().append_logs(logs)
 
 
 def open_study(

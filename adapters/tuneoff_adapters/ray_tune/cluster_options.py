@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
-from tuneoff_platforms.remote.options import LOCAL_OPTIONS, budget_refusal, host_options, is_here, slots_of
+from tuneoff_platforms.remote.options import LOCAL_OPTIONS, host_options, hosts_refusal, is_here, slots_of
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -31,12 +31,7 @@ def refuse_cluster(spec: RunSpec) -> str | None:
         )
     if address is not None and (not isinstance(address, str) or not address.rpartition(":")[2].isdigit()):
         raise ExperimentError(f"option `address` must be HOST:PORT of a Ray head, e.g. 10.0.0.1:6379, but got {address!r}")
-    workers = spec.experiment.workers
-    if len(options.hosts) > workers.count:
-        return f"each of the {len(options.hosts)} hosts must get a slot, but workers.count is {workers.count}; name fewer hosts"
-    if workers.cpu_limit != "none":
-        return "processors of other hosts are not limited by tuneoff yet; remove workers.cpu_limit"
-    return budget_refusal(spec)
+    return hosts_refusal(spec, options.hosts)
 
 
 def placement(spec: RunSpec) -> str:

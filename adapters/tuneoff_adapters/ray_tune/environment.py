@@ -7,45 +7,40 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from tuneoff.base.findings import Finding
 from tuneoff.record.environment import SECRET_NAME
 
-SETTINGS: Mapping[str, tuple[str, str]] = {
-    # name: (value, reason)
-    "RAY_AUTH_MODE": ("token", "else Ray writes a token into the home folder"),
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": ("0", "single-machine mode: every port listens on loopback only"),
-    "RAY_USAGE_STATS_ENABLED": ("0", "sends no usage statistics; asks the cloud's metadata service all the same: `doctor`"),
-    "RAY_gcs_rpc_server_reconnect_timeout_s": (
-        "10",
-        "a run ends 10 s after its head is lost, as it is not restarted; Ray waits 60 s",
-    ),
-    "RAY_CHDIR_TO_TRIAL_DIR": ("0", "a trial keeps the run's working directory, as in every other framework"),
-    "RAY_worker_niceness": ("0", "Ray runs workers at niceness 15, so any other load would slow Ray alone"),
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": ("0", "trials see the same devices as in every other framework"),
-    "RAY_AIR_NEW_OUTPUT": ("0", "no progress tables in the log"),
-    "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": ("0", "no warnings about an interface that is not used"),
-    "TUNE_DISABLE_STRICT_METRIC_CHECKING": ("1", "a trial without a result must not end the whole run"),
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": ("1", "core's events are the record: no CSV, JSON and TensorBoard files per trial"),
-    "TUNE_PRINT_ALL_TRIAL_ERRORS": ("0", "a failed trial is a record, not a traceback"),
-    "TUNE_DISABLE_SIGINT_HANDLER": ("1", "the supervisor decides what Ctrl-C means"),
-    "TUNE_GLOBAL_CHECKPOINT_S": ("1000000000", "Tune's state serves `Tuner.restore` alone, which is not used: at the end"),
-    "TUNE_WARN_THRESHOLD_S": ("60", "a busy machine is not a warning"),
+SETTINGS: Mapping[str, str] = {
+    "RAY_AUTH_MODE": "token",  # else Ray writes a token into the home folder
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # single-machine mode: every port listens on loopback only
+    "RAY_USAGE_STATS_ENABLED": "0",  # sends no usage statistics; asks the cloud's metadata service all the same: `doctor`
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # after a lost head, which is not restarted; Ray waits 60 s
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # a trial keeps the run's working directory, as in every other framework
+    "RAY_worker_niceness": "0",  # Ray runs workers at niceness 15, so any other load would slow Ray alone
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # trials see the same devices as in every other framework
+    "RAY_AIR_NEW_OUTPUT": "0",  # no progress tables in the log
+    "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": "0",  # about an interface that is not used
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",  # a trial without a result must not end the whole run
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # core's events are the record: no CSV, JSON and TensorBoard files per trial
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",  # a failed trial is a record, not a traceback
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the supervisor decides what Ctrl-C means
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # Tune's state serves `Tuner.restore` alone, which is not used: at the end
+    "TUNE_WARN_THRESHOLD_S": "60",  # a busy machine is not a warning
 }
-
-REMOVED: Mapping[str, str] = {
-    "RAY_ADDRESS": "it would attach the run to a foreign cluster",
-    "RAY_AUTH_TOKEN_PATH": "the run has its own token",
-    "RAY_TMPDIR": "the run has its own temporary folder",
-    "RAY_JOB_CONFIG_JSON_ENV_VAR": "it would make the run part of a foreign job",
-    "TUNE_RESULT_DIR": "Ray ends a run where it is set; Tune's files are in the run's own folder",
-    "TUNE_RESULT_BUFFER_LENGTH": "with a buffer a trial trains on past a decision to stop it",
-    "TUNE_MAX_PENDING_TRIALS_PG": "the searcher bounds how many trials wait: none",
-    "TUNE_FORCE_TRIAL_CLEANUP_S": "hung trials are the supervisor's",
-    "TUNE_MAX_LEN_IDENTIFIER": "folders of trials have short names",
-    "_TEST_TUNE_TRIAL_UUID": "trial ids of Ray must differ between runs",
-}
-
+REMOVED = (
+    "RAY_ADDRESS",  # it would attach the run to a foreign cluster
+    "RAY_AUTH_TOKEN_PATH",  # the run has its own token
+    "RAY_TMPDIR",  # the run has its own temporary folder
+    "RAY_JOB_CONFIG_JSON_ENV_VAR",  # it would make the run part of a foreign job
+    "TUNE_RESULT_DIR",  # Ray ends a run where it is set; Tune's files are in the run's own folder
+    "TUNE_RESULT_BUFFER_LENGTH",  # with a buffer a trial trains on past a decision to stop it
+    "TUNE_MAX_PENDING_TRIALS_PG",  # the searcher bounds how many trials wait: none
+    "TUNE_FORCE_TRIAL_CLEANUP_S",  # hung trials are the supervisor's
+    "TUNE_MAX_LEN_IDENTIFIER",  # folders of trials have short names
+    "_TEST_TUNE_TRIAL_UUID",  # trial ids of Ray must differ between runs
+)
 TOKEN = "RAY_AUTH_TOKEN"
 OF_ONE_MACHINE = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_gcs_rpc_server_reconnect_timeout_s")  # a cable may be out for longer
 OF_A_CLUSTER = ("RAY_AUTH_MODE", TOKEN, "RAY_AUTH_TOKEN_PATH")  # that is there: what the user says of it holds
@@ -54,7 +49,7 @@ _PLAIN = re.compile(r"[+-]?[\d.]+(?:e[+-]?\d+)?|true|false", re.IGNORECASE)
 WITHHELD = "set"
 
 
-def prepare_environment(on_cluster: bool = False, own_token: bool = True) -> dict[str, object]:
+def prepare_environment(on_cluster: bool = False, own_token: bool = True) -> dict[str, Any]:
     """Set and remove the variables, with a new random token, and return what was done, for the record, without the token.
 
     `inherited` are the other variables of Ray and Tune that the user's environment has: they stay in force. Their values are
@@ -62,7 +57,7 @@ def prepare_environment(on_cluster: bool = False, own_token: bool = True) -> dic
     a cluster's token.
     """
     user_values = {} if own_token else {name: os.environ[name] for name in OF_A_CLUSTER if name in os.environ}
-    settings = {name: value for name, (value, _) in SETTINGS.items() if not (on_cluster and name in OF_ONE_MACHINE)}
+    settings = {name: value for name, value in SETTINGS.items() if not (on_cluster and name in OF_ONE_MACHINE)}
     removed = [name for name in REMOVED if os.environ.pop(name, None) is not None]
     os.environ.update(settings)
     if own_token:

@@ -44,7 +44,7 @@ def make_scheduler(experiment: ExperimentSpec, submissions: Submissions) -> Any:
                 min_time_slice=math.inf,  # with too few samples it would pause trials, which then start again at epoch 1
                 hard_stop=True,
             )
-        case "asha" | "hyperband":
+        case _:  # asha and hyperband
             return ASHAScheduler(
                 time_attr=EPOCH,
                 max_t=epochs,
@@ -53,4 +53,3 @@ def make_scheduler(experiment: ExperimentSpec, submissions: Submissions) -> Any:
                 brackets=options.get("brackets", 3) if experiment.pruner.name == "hyperband" else 1,
                 stop_last_trials=False,  # a trial ends by itself after its last epoch
             )
-    raise AssertionError(experiment.pruner.name)  # the plan refuses what the capabilities do not name

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.base.files import read_regular_text
 from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import MARK
-from tuneoff.errors import InfrastructureError, StepError, UserError
+from tuneoff.errors import InfrastructureError, StepError
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.start import patient_start
 from tuneoff_platforms.remote.cleaning import clean
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tuneoff.record.run_context import RunContext
 
 RECORD = "ray.json"
-_SOCKET = 107  # bytes of a Unix socket's path
-_BELOW = len("/session_2000-01-01_00-00-00_000000_0000000/sockets/plasma_store")  # what Ray adds, with a pid of 7 digits
 
 
 class DeferredTermination:
@@ -72,12 +70,9 @@ def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
     `load` imports Ray and returns its module; it is called when the environment is prepared, and not before.
 
     Raises:
-        UserError: the temporary folder's path is too long for Ray's sockets.
         InfrastructureError: it did not start.
     """
     folder = _folder(context)
-    if len(os.fsencode(folder)) > _SOCKET - _BELOW:
-        raise UserError(f"Ray needs a temporary folder of at most {_SOCKET - _BELOW} bytes, but got {folder}; shorten TMPDIR")
     record: dict[str, Any] = {"temporary_folder": str(folder), "reuse_actors": True}
     write_record(context, record)  # before anything exists that must be removed
     record["environment"] = prepare_environment()

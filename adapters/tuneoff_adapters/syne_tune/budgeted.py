@@ -64,7 +64,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
             task = TrialTask(trial_id=name, configuration=configuration, digest=digest, native=suggestion.config)
             self._proposed += 1
             self._context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started_ns, trial=name)
-        self._dispatch.propose(task)
+        self._dispatch.upcoming = task
         return TrialSuggestion.start_suggestion(dict(task.native))
 
     def on_trial_add(self, trial: Trial) -> None:

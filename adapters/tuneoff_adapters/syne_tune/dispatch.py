@@ -40,7 +40,7 @@ class Dispatch:
         self._epochs = experiment.budget.epochs_per_trial
         self._retry_rule = Retries(context.trial_context, experiment.failures.retries)
         self.budget = TrialBudget(context.trial_context)
-        self._upcoming: TrialTask | None = None
+        self.upcoming: TrialTask  # what the scheduler proposed last: the next `start` is of it
         self._stopped: set[int] = set()
         self._deaths: dict[int, tuple[int, AttemptProgress]] = {}  # exit code (negative: signal), what the process had done
         self.retries: deque[TrialTask] = deque()  # to be tried again
@@ -49,16 +49,9 @@ class Dispatch:
         self.completed: set[int] = set()
         self.is_goal_met = False
 
-    def propose(self, task: TrialTask) -> None:
-        """Note what the scheduler's suggestion stands for; the next `start` is of it."""
-        self._upcoming = task
-
     def start(self, number: int) -> TrialTask:
         """Give the proposed task Syne Tune's trial number and announce its submission."""
-        task = self._upcoming
-        if task is None:
-            raise RuntimeError(f"each start must follow a suggestion, but trial {number} has none")
-        self._upcoming = None
+        task = self.upcoming
         self.tasks[number] = task
         self._context.submitted(task.trial_id, task.configuration, str(number), task.attempt)
         return task

@@ -10,7 +10,6 @@ from tuneoff.base.commands import install_command
 from tuneoff.base.identity import is_finite
 from tuneoff.base.packages import missing_modules, release
 from tuneoff.base.targets import unknown_option
-from tuneoff.errors import ExperimentError
 from tuneoff.experiment.strategies import COST_MODEL, LISTED, framework_version, release_refusal, sampler_refusal
 
 if TYPE_CHECKING:
@@ -219,20 +218,11 @@ def poll_seconds(spec: RunSpec) -> float:
 
 
 def first_modelled_trial(sampler: str, options: Mapping[str, float], dimensions: int) -> int:
-    """Return how many trials must be told before the sampler uses its model; until then it draws at random.
-
-    Raises:
-        ExperimentError: it has no model.
-    """
+    """Return how many trials must be told before a sampler uses its model; until then it draws at random."""
     if sampler == "tpe":  # both sides of its split must have more trials than there are dimensions
         least, percent = int(options.get("num_min_data_points", dimensions)), options.get("top_n_percent", 15)
         trials = 1
         while not (good := max(least, int(percent * trials // 100))) > dimensions or trials - good <= dimensions:
             trials += 1
         return trials
-    if sampler == "rea":
-        return int(options.get("population_size", 100))
-    fixed = {"bore": 6, "cqr": 5, "gp": 3, COST_AWARE: 3}
-    if sampler not in fixed:
-        raise ExperimentError(f"sampler {sampler!r} has no model; those with one: tpe, rea, {', '.join(fixed)}")
-    return fixed[sampler]
+    return {"rea": int(options.get("population_size", 100)), "bore": 6, "cqr": 5, "gp": 3, COST_AWARE: 3}[sampler]

@@ -86,6 +86,16 @@ def budget_refusal(spec: RunSpec) -> str | None:
     return f"hosts share no budget of seconds, but got budget.wall_clock_seconds={seconds:g}; use budget.trials"
 
 
+def hosts_refusal(spec: RunSpec, hosts: tuple[str, ...]) -> str | None:
+    """Return why these hosts cannot serve a run, or None."""
+    workers = spec.experiment.workers
+    if len(hosts) > workers.count:
+        return f"each of the {len(hosts)} hosts must get a slot, but workers.count is {workers.count}; name fewer hosts"
+    if workers.cpu_limit != "none":
+        return "processors of other hosts are not limited by tuneoff yet; remove workers.cpu_limit"
+    return budget_refusal(spec)
+
+
 def slots_of(hosts: tuple[str, ...], count: int) -> dict[str, int]:
     """Return how many of `count` slots each host has: as equal as possible, the first ones more."""
     return {host: count // len(hosts) + (number < count % len(hosts)) for number, host in enumerate(hosts)}

@@ -6,7 +6,7 @@ import contextlib
 import re
 import time
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from tuneoff.base.processes import run_to_end
 from tuneoff.errors import InfrastructureError
@@ -20,62 +20,42 @@ AWAY = "NOT TOLD"  # in place of a state: SLURM's controller did not answer
 COMPLETING_SECONDS = 40.0  # for jobs that are cancelled; those on a node without power stay so until SLURM gives it up
 
 
-class State(NamedTuple):
-    """A job's state in SLURM's word, and its reason."""
-
-    name: str
-    reason: str
-
-    @property
-    def has_ended(self) -> bool:
-        return self.name not in (*ALIVE, *QUEUED, AWAY)
-
-    @property
-    def is_to_come(self) -> bool:
-        """Whether it waits in the queue, and nobody holds it there."""
-        return self.name in QUEUED and "held" not in self.reason.lower()
-
-    @property
-    def text(self) -> str:
-        return self.name if self.reason in ("None", "") else f"{self.name} ({self.reason})"
-
-    @property
-    def launch_state(self) -> LaunchState:
-        """What that means for a launch."""
-        phase: Literal["waiting", "held", "running", "ended", "unknown"] = "ended"
-        if not self.has_ended:
-            phase = "waiting" if self.is_to_come else "held" if self.name in QUEUED else "running"
-        if self.name == AWAY:
-            phase = "unknown"
-        return LaunchState(phase, self.text, is_out_of_memory=self.name == "OUT_OF_MEMORY")
+def launch_state(state: str, reason: str) -> LaunchState:
+    """Return what a job's state in SLURM's word, and its reason, mean for a launch."""
+    text = state if reason in ("None", "") else f"{state} ({reason})"
+    if state == AWAY:
+        return LaunchState("unknown", text)
+    if state in QUEUED:
+        return LaunchState("held" if "held" in reason.lower() else "waiting", text)
+    phase: Literal["running", "ended"] = "running" if state in ALIVE else "ended"
+    return LaunchState(phase, text, is_out_of_memory=state == "OUT_OF_MEMORY")
 
 
-def states(name: str, job_ids: Iterable[str]) -> dict[str, State]:
+def states(name: str, job_ids: Iterable[str]) -> dict[str, LaunchState]:
     """Return what SLURM says of jobs of a name, by id: it is asked once for its queue, and for each job that is not there."""
     try:
         lines = call("squeue", "--noheader", "--me", f"--name={name}", "--format=%i|%T|%r").splitlines()
     except InfrastructureError:
-        return {job_id: State(AWAY, "") for job_id in job_ids}
-    queue = {
-        job_id: State(state, reason) for job_id, state, reason in (line.split("|", 2) for line in lines if line.count("|") > 1)
-    }
+        return {job_id: launch_state(AWAY, "") for job_id in job_ids}
+    rows = (line.split("|", 2) for line in lines if line.count("|") > 1)
+    queue = {job_id: launch_state(state, reason) for job_id, state, reason in rows}
     return {job_id: queue.get(job_id) or state_of(job_id) for job_id in job_ids}
 
 
-def state_of(job_id: str) -> State:
+def state_of(job_id: str) -> LaunchState:
     """Return what SLURM says of a job; one that it has forgotten has ended."""
     try:
         output = call("scontrol", "--oneliner", "show", "job", job_id)
     except InfrastructureError as error:
-        return State("UNKNOWN" if "Invalid job id" in str(error) else AWAY, "")
+        return launch_state("UNKNOWN" if "Invalid job id" in str(error) else AWAY, "")
     fields = dict(re.findall(r"(JobState|Reason)=(\S+)", output))
-    return State(fields.get("JobState", AWAY), fields.get("Reason", ""))
+    return launch_state(fields.get("JobState", AWAY), fields.get("Reason", ""))
 
 
-def settled(job_id: str, seconds: float = 5.0) -> State:
+def settled(job_id: str, seconds: float = 5.0) -> LaunchState:
     """Return a job's state once it runs no more, or after some time as it is."""
     deadline = time.monotonic() + seconds
-    while (state := state_of(job_id)).name in ALIVE and time.monotonic() < deadline:
+    while (state := state_of(job_id)).phase == "running" and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)
     return state
 

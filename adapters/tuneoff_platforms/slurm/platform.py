@@ -17,6 +17,7 @@ from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError, InfrastructureError, StepError
 from tuneoff_platforms.remote.options import budget_refusal
 from tuneoff_platforms.remote.platform import Launch, LaunchState, RemotePlatform
+from tuneoff_platforms.slurm import jobs
 from tuneoff_platforms.slurm.options import LOCAL_OPTIONS, OPTIONS, sbatch_flags, slurm_options
 from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
@@ -105,30 +106,20 @@ class SlurmPlatform(RemotePlatform):
         return Launch(f"job {submitted.job_id}", Path(submitted.paths.stdout))
 
     def states(self, launches: Sequence[Launch]) -> Mapping[str, LaunchState]:
-        from tuneoff_platforms.slurm import jobs
-
         told = jobs.states(self._job_name, map(_job_id, launches))
-        return {launch.name: told[_job_id(launch)].launch_state for launch in launches}
+        return {launch.name: told[_job_id(launch)] for launch in launches}
 
     def settled(self, launch: Launch) -> LaunchState:
-        from tuneoff_platforms.slurm import jobs
-
-        return jobs.settled(_job_id(launch)).launch_state
+        return jobs.settled(_job_id(launch))
 
     def hasten(self, launch: Launch) -> None:
-        from tuneoff_platforms.slurm import jobs
-
         with contextlib.suppress(InfrastructureError):  # SLURM has one that was put back into the queue wait for two minutes
             jobs.call("scontrol", "update", f"JobId={_job_id(launch)}", "StartTime=now")
 
     def cancel(self, launch: Launch) -> None:
-        from tuneoff_platforms.slurm import jobs
-
         jobs.cancel(_job_id(launch))
 
     def remove(self, seconds: float) -> None:
-        from tuneoff_platforms.slurm import jobs
-
         if living := jobs.end_all(self._job_name, REMOVAL_SHARE * seconds):
             raise StepError(
                 f"no job of SLURM may be left, but there is {', '.join(living)}; run: scancel --name={self._job_name}"

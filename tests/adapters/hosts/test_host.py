@@ -18,12 +18,11 @@ from tuneoff.base import clock
 from tuneoff.base.layout import CLOCKS
 from tuneoff.base.packages import installed_version, module_versions
 from tuneoff.base.processes import MARK, is_alive, is_stopped, process_started_ns, with_mark
-from tuneoff.errors import ExperimentError, InfrastructureError, StepError
+from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill
 from tuneoff_platforms.remote.agent import Agent
 from tuneoff_platforms.remote.contact import Contact
 from tuneoff_platforms.remote.host import Host, Timed, answers
-from tuneoff_platforms.remote.options import HostOptions, host_options, slots_of
 from waiting import until
 
 pytestmark = pytest.mark.slow  # each waits for an agent's start
@@ -282,27 +281,3 @@ def test_a_silent_host_is_flagged_once_and_then_left_alone(tmp_path: Path) -> No
 def test_this_host_s_own_clock_needs_no_alignment(contact: Contact) -> None:
     contact.keep()
     assert not (contact.context.run_dir / CLOCKS).exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"hosts": "h1"}, "must be a list of different names"),
-        ({"hosts": ["h1", "h1"]}, "must be a list of different names"),
-        ({"hosts": ["-oProxyCommand=x"]}, "must be a list of different names"),
-        ({"hosts": ["ssh://root@n1:2222"]}, "a port belongs into `host_command`"),
-        ({"host_command": "ssh"}, "must have {host} in it"),
-        ({"host_command": "ssh '{host}"}, 'must be words as a shell takes them, but got "ssh \'{host}": No closing quotation'),
-        ({"host_python": ""}, "must be the path of a Python"),
-        ({"lost_seconds": 9}, "must be a number >= 10"),
-    ],
-)
-def test_wrong_options_are_the_users_mistake(options: dict[str, object], words: str) -> None:
-    with pytest.raises(ExperimentError) as refused:
-        host_options(options)
-    assert words in str(refused.value)
-
-
-def test_slots_are_shared_out_evenly() -> None:
-    assert slots_of(("a", "b", "c"), 7) == {"a": 3, "b": 2, "c": 2}
-    assert host_options({"hosts": ["a"]}) == HostOptions(hosts=("a",))

@@ -140,10 +140,9 @@ def map_file(folder: Path, file: DataFile) -> mmap.mmap:
     try:
         with path.open("rb") as stream:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: the cached data are missing; start the matrix again, which prepares them") from error
     except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
-        raise DataError(f"{path}: the cached data cannot be read ({error}); delete the file and start again") from error
+        raise DataError(f"{path}: the cached data cannot be read ({error}); start the matrix again, which makes them") from error
     with memoryview(mapped) as view:
-        file.check_form(view, str(path))
+        if not file.has_form(view):
+            raise DataError(f"{path}: the cached data must be {file.size_bytes} bytes for {file.shape}; start the matrix again")
     return mapped

@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import get_args
 
 from tuneoff.base.commands import install_command
 from tuneoff.base.files import replacing, without_links
@@ -32,7 +33,7 @@ LOCK_TIMEOUT_SECONDS = 900.0
 LOCK_POLL_SECONDS = 0.05
 DOWNLOAD_TIMEOUT_SECONDS = 600.0
 _DOWNLOAD = "import sys, torchvision.datasets as d; getattr(d, sys.argv[1])(sys.argv[2], download=True)"
-DIGITS, DIGIT_SIDE, TEST_DIGITS_PER_CLASS = 1797, 8, 30
+DIGIT_SHAPE, TEST_DIGITS_PER_CLASS = (8, 8), 30
 _SALT = "tuneoff digits test split"  # never change it: the test split is fixed for ever
 
 
@@ -159,17 +160,16 @@ def read_folder(folder: Path, dataset: Dataset) -> dict[Role, bytes]:
 
 
 def check_file(content: bytes, file: DataFile, dataset: Dataset, source: str) -> None:
-    """Check one content: its IDX header and length, then its SHA-256.
+    """Check one content by its SHA-256.
 
     Raises:
         DataError: it is not that file of that data set.
     """
-    file.check_form(content, source)
     actual = hashlib.sha256(content).hexdigest()
     if actual != file.sha256:
         raise DataError(
-            f"{source}: the content's SHA-256 must be {file.sha256[:16]}... for {dataset.name}, but is {actual[:16]}...; "
-            f"the file is corrupted or of another data set: get it again"
+            f"{source}: the SHA-256 of {dataset.name}'s {file.name} must be {file.sha256[:16]}..., but is {actual[:16]}...; "
+            f"the file is truncated, corrupted or of another data set: get it again"
         )
 
 
@@ -178,36 +178,26 @@ def digits_files() -> dict[Role, bytes]:
 
     Raises:
         MissingPackageError: scikit-learn is not installed.
-        DataError: its data file is missing or is not the known one.
+        DataError: its data file is missing or has no such rows.
     """
     spec = importlib.util.find_spec("sklearn")
     if spec is None or not spec.submodule_search_locations:
         raise MissingPackageError(f"dataset 'digits' needs the scikit-learn package; run: {install_command('scikit-learn')}")
+    import numpy as np
+
     path = Path(spec.submodule_search_locations[0]) / "datasets" / "data" / "digits.csv.gz"
-    if not path.is_file():
-        raise DataError(f"{path}: scikit-learn's digits are missing; reinstall it: pip install --force-reinstall scikit-learn")
-    images, labels = _parse(read_bytes(path), path)
-
+    try:
+        rows = np.loadtxt(path, delimiter=",").astype(np.uint8)  # (images, pixels and label)
+    except (OSError, ValueError, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: scikit-learn's digits cannot be read ({error}); reinstall scikit-learn") from error
     # The test part: 30 images of each class, those whose salted index has the smallest SHA-256.
-    rank = {index: hashlib.sha256(f"{_SALT} {index}".encode()).digest() for index in range(len(labels))}
-    test: set[int] = set()
-    for digit in sorted(set(labels)):
-        members = [index for index, label in enumerate(labels) if label == digit]
-        test.update(sorted(members, key=rank.__getitem__)[:TEST_DIGITS_PER_CLASS])
-
-    def part(indices: list[int]) -> tuple[bytes, bytes]:
-        pixels = b"".join(images[index] for index in indices)
-        shape = (len(indices), DIGIT_SIDE, DIGIT_SIDE)
-        return header(shape) + pixels, header(shape[:1]) + bytes(labels[index] for index in indices)
-
-    train_images, train_labels = part([index for index in range(DIGITS) if index not in test])
-    test_images, test_labels = part(sorted(test))
-    return {
-        "train_images": train_images,
-        "train_labels": train_labels,
-        "test_images": test_images,
-        "test_labels": test_labels,
-    }
+    rank = [hashlib.sha256(f"{_SALT} {index}".encode()).digest() for index in range(len(rows))]
+    members = [sorted(np.flatnonzero(rows[:, -1] == digit), key=rank.__getitem__) for digit in range(10)]
+    test = np.sort(np.concatenate([indices[:TEST_DIGITS_PER_CLASS] for indices in members]))
+    contents = []
+    for part in (np.delete(rows, test, axis=0), rows[test]):
+        contents += [header((len(part), *DIGIT_SHAPE)) + part[:, :-1].tobytes(), header((len(part),)) + part[:, -1].tobytes()]
+    return dict(zip(get_args(Role), contents, strict=True))
 
 
 def download(dataset: Dataset, target: Path, timeout_seconds: float = DOWNLOAD_TIMEOUT_SECONDS) -> Path:
@@ -217,15 +207,14 @@ def download(dataset: Dataset, target: Path, timeout_seconds: float = DOWNLOAD_T
         MissingPackageError: torchvision is not installed.
         DataError: the download failed or took too long.
     """
-    if dataset.torchvision_class is None:
-        raise DataError(f"{dataset.name} cannot be downloaded; it comes with scikit-learn")
     if importlib.util.find_spec("torchvision") is None:
         raise MissingPackageError(
             f"downloading {dataset.name} needs the torchvision package, or else TUNEOFF_DATA_DIR with its four files; "
             f"run: {install_command('torchvision')}"
         )
     log.info("downloading %s to %s", dataset.name, target)
-    command = [sys.executable, "-c", _DOWNLOAD, dataset.torchvision_class, str(target)]
+    name = str(dataset.torchvision_class)
+    command = [sys.executable, "-c", _DOWNLOAD, name, str(target)]
     try:
         ended = run_to_end(command, timeout_seconds, environment={**os.environ, "OMP_NUM_THREADS": "1"})
     except TimeoutError as error:
@@ -233,7 +222,7 @@ def download(dataset: Dataset, target: Path, timeout_seconds: float = DOWNLOAD_T
     if ended.code != 0:
         lines = [line.strip() for line in ended.errors.splitlines() if line.strip()]
         raise DataError(_no_download(dataset, lines[-1] if lines else f"exit code {ended.code}"))
-    return target / dataset.torchvision_class / "raw"
+    return target / name / "raw"
 
 
 def read_bytes(path: Path) -> bytes:
@@ -256,22 +245,6 @@ def _find(folder: Path, file: DataFile) -> Path | None:
         if (folder / name).is_file():
             return folder / name
     return None
-
-
-def _parse(content: bytes, path: Path) -> tuple[list[bytes], list[int]]:
-    images, labels = [], []
-    try:
-        for line in content.split():
-            *pixels, label = (int(float(field)) for field in line.split(b","))
-            images.append(bytes(pixels))
-            labels.append(label)
-    except ValueError as error:
-        raise DataError(f"{path}: line {len(labels) + 1} is not a row of numbers ({error}); reinstall scikit-learn") from error
-    if len(labels) != DIGITS or any(len(image) != DIGIT_SIDE**2 for image in images):
-        raise DataError(
-            f"{path}: must have {DIGITS} rows of 64 pixels and a label, but has {len(labels)}; reinstall scikit-learn"
-        )
-    return images, labels
 
 
 def _no_download(dataset: Dataset, reason: str) -> str:

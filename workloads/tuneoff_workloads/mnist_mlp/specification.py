@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
+from tuneoff.base.identity import is_finite
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, extremes, stepped
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
@@ -74,30 +75,37 @@ class _Rule:
     allows: Callable[[Any], bool]
 
 
-def _is_integer(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+def _number(text: str, allows: Callable[[float], bool]) -> _Rule:
+    return _Rule(f"a number {text}", lambda value: is_finite(value) and allows(value))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _integer(low: int, high: int) -> _Rule:
+    def allows(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+    return _Rule(f"an integer from {low} to {high}", allows)
+
+
+def _one_of(names: Sequence[str]) -> _Rule:
+    return _Rule(f"one of {', '.join(names)}", lambda value: value in names)
 
 
 def _are_widths(value: Any) -> bool:
     is_sequence = isinstance(value, Sequence) and not isinstance(value, str) and 1 <= len(value) <= MAX_LAYERS
-    return is_sequence and all(_is_integer(width, 1, MAX_WIDTH) for width in value)
+    return is_sequence and all(map(RULES["hidden_width"].allows, value))
 
 
 RULES: dict[str, _Rule] = {
-    "learning_rate": _Rule("a number above 0", lambda value: _is_number(value) and value > 0),
-    "weight_decay": _Rule("a number of at least 0", lambda value: _is_number(value) and value >= 0),
-    "batch_size": _Rule(f"an integer from 1 to {MAX_BATCH}", lambda value: _is_integer(value, 1, MAX_BATCH)),
-    "hidden_layers": _Rule(f"an integer from 1 to {MAX_LAYERS}", lambda value: _is_integer(value, 1, MAX_LAYERS)),
-    "hidden_width": _Rule(f"an integer from 1 to {MAX_WIDTH}", lambda value: _is_integer(value, 1, MAX_WIDTH)),
+    "learning_rate": _number("above 0", lambda value: value > 0),
+    "weight_decay": _number("of at least 0", lambda value: value >= 0),
+    "batch_size": _integer(1, MAX_BATCH),
+    "hidden_layers": _integer(1, MAX_LAYERS),
+    "hidden_width": _integer(1, MAX_WIDTH),
     "hidden_widths": _Rule(f"a list of 1 to {MAX_LAYERS} integers from 1 to {MAX_WIDTH}", _are_widths),
-    "activation": _Rule(f"one of {', '.join(ACTIVATIONS)}", lambda value: value in ACTIVATIONS),
-    "dropout": _Rule("a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1),
-    "optimizer": _Rule(f"one of {', '.join(OPTIMIZERS)}", lambda value: value in OPTIMIZERS),
-    "momentum": _Rule("a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1),
+    "activation": _one_of(ACTIVATIONS),
+    "dropout": _number("from 0 to below 1", lambda value: 0 <= value < 1),
+    "optimizer": _one_of(OPTIMIZERS),
+    "momentum": _number("from 0 to below 1", lambda value: 0 <= value < 1),
 }
 
 
@@ -109,23 +117,21 @@ def parse_options(options: Mapping[str, Any]) -> Options:
     """
     if problem := unknown_option("mnist_mlp", options, DEFAULTS):
         raise ExperimentError(problem)
-    name = options.get("dataset", DEFAULTS["dataset"])
-    if not isinstance(name, str) or name not in CATALOG:
-        raise ExperimentError(f"mnist_mlp: `dataset` must be one of {', '.join(CATALOG)}, but got {name!r}")
-    dataset = CATALOG[name]
-    device = options.get("device", DEFAULTS["device"])
-    if device not in DEVICES:
-        raise ExperimentError(f"mnist_mlp: `device` must be one of {', '.join(DEVICES)}, but got {device!r}")
-    largest = dataset.train_size - len(dataset.classes)
-    validation_size = options.get("validation_size", dataset.validation_size)
-    _check_count("validation_size", validation_size, len(dataset.classes), largest)
-    train_limit = options.get("train_limit")
-    if train_limit is not None:
-        _check_count("train_limit", train_limit, 1, dataset.train_size)
-    phases = options.get("phases", DEFAULTS["phases"])
-    if not isinstance(phases, bool):
-        raise ExperimentError(f"mnist_mlp: `phases` must be true or false, but got {phases!r}")
-    return Options(dataset=dataset, device=device, validation_size=validation_size, train_limit=train_limit, phases=phases)
+    values = {**DEFAULTS, **options}
+    _check_value("dataset", values["dataset"], _one_of(tuple(CATALOG)))
+    dataset = CATALOG[values["dataset"]]
+    if values["validation_size"] is None:
+        values["validation_size"] = dataset.validation_size
+    rules = {
+        "device": _one_of(DEVICES),
+        "validation_size": _integer(len(dataset.classes), dataset.train_size - len(dataset.classes)),
+        "phases": _Rule("true or false", lambda value: isinstance(value, bool)),
+    }
+    if values["train_limit"] is not None:
+        rules["train_limit"] = _integer(1, dataset.train_size)
+    for name, rule in rules.items():
+        _check_value(name, values[name], rule)
+    return Options(**{**values, "dataset": dataset})
 
 
 def parse_configuration(configuration: Mapping[str, Any]) -> Hyperparameters:
@@ -136,7 +142,7 @@ def parse_configuration(configuration: Mapping[str, Any]) -> Hyperparameters:
     """
     _check_names(configuration)
     for name, value in configuration.items():
-        _check_value(name, value)
+        _check_value(name, value, RULES[name])
     values = dict(configuration)
     layers = values.pop("hidden_layers", 2)
     width = values.pop("hidden_width", 128)
@@ -173,7 +179,7 @@ def check_space(space: SearchSpace) -> None:
     _check_names(space.dimensions)
     for name, dimension in space:
         for value in extremes(dimension):
-            _check_value(name, value)
+            _check_value(name, value, RULES[name])
         if isinstance(dimension, Float) and name in ("batch_size", "hidden_layers", "hidden_width"):
             raise ExperimentError(f"mnist_mlp: `{name}` must be {RULES[name].text}, but the space draws floats; use type int")
     if "momentum" in space.dimensions:
@@ -192,12 +198,6 @@ def _check_names(names: Mapping[str, Any]) -> None:
         raise ExperimentError("mnist_mlp takes either `hidden_widths` or `hidden_layers` and `hidden_width`, but got both")
 
 
-def _check_value(name: str, value: Any) -> None:
-    rule = RULES[name]
+def _check_value(name: str, value: Any, rule: _Rule) -> None:
     if not rule.allows(value):
         raise ExperimentError(f"mnist_mlp: `{name}` must be {rule.text}, but got {value!r}")
-
-
-def _check_count(name: str, value: Any, low: int, high: int) -> None:
-    if not _is_integer(value, low, high):
-        raise ExperimentError(f"mnist_mlp: `{name}` must be an integer from {low} to {high}, but got {value!r}")
