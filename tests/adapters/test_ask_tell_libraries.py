@@ -36,10 +36,11 @@ ADAPTERS = {
     for name in ("rustuna", "nevergrad", "hyperopt", "flaml", "smac", "ax")
 }
 SLOW = ("smac", "ax")  # to ask
+Configurations = list[Mapping[str, Any]]
 PRUNED = 1000.0  # by which those that are pruned are better
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in ADAPTERS])
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in ADAPTERS])
 def library(request: pytest.FixtureRequest) -> type[AskTellAdapter]:
     adapter: type[AskTellAdapter] = load_target(ADAPTERS[request.param])
     status = framework_status(request.param, adapter.capabilities)
@@ -67,13 +68,13 @@ def started(
 
 def searched(
     adapter: AskTellAdapter, loss: Callable[[Mapping[str, Any]], float], *, sign: float = 1.0, failed: Collection[int] = ()
-) -> list[Mapping[str, Any]]:
+) -> Configurations:
     """Run the trials two at a time, of which the later one ends first, and return their configurations.
 
     Those with the numbers `failed` fail, and each fifth one is pruned at a value better than any other's.
     """
     waiting: list[tuple[int, str, Mapping[str, Any]]] = []
-    configurations: list[Mapping[str, Any]] = []
+    configurations: Configurations = []
     for trial in itertools.chain(adapter.propose(), [None, None]):
         if trial is not None:
             waiting.append((len(configurations), *trial))
@@ -86,16 +87,25 @@ def searched(
     return configurations
 
 
-def test_a_seed_repeats_the_configurations(library: type[AskTellAdapter], tmp_path: Path) -> None:
-    first, again = (searched(started(library, tmp_path / name), slope) for name in ("first", "again"))
-    assert first == again
-    assert searched(started(library, tmp_path / "other", seed=4), slope) != first
+@pytest.fixture(scope="module")
+def sound(library: type[AskTellAdapter], tmp_path_factory: pytest.TempPathFactory) -> tuple[AskTellAdapter, Configurations]:
+    """A search in which no trial fails, and its configurations."""
+    adapter = started(library, tmp_path_factory.mktemp("sound"))
+    return adapter, searched(adapter, slope)
 
 
-def test_a_model_learns_from_what_it_is_told(library: type[AskTellAdapter], tmp_path: Path) -> None:
+def test_a_seed_repeats_the_configurations(
+    library: type[AskTellAdapter], sound: tuple[AskTellAdapter, Configurations], tmp_path: Path
+) -> None:
+    assert searched(started(library, tmp_path / "again"), slope) == sound[1]
+    assert searched(started(library, tmp_path / "other", seed=4), slope) != sound[1]
+
+
+def test_a_model_learns_from_what_it_is_told(
+    library: type[AskTellAdapter], sound: tuple[AskTellAdapter, Configurations], tmp_path: Path
+) -> None:
     """By the same model a maximum of the mirrored values is searched as their minimum, and another minimum is not."""
-    lowest, highest = started(library, tmp_path / "min"), started(library, tmp_path / "max", mode="max")
-    configurations = searched(lowest, slope)
+    (lowest, configurations), highest = sound, started(library, tmp_path / "max", mode="max")
     assert searched(highest, slope, sign=-1.0) == configurations
     assert searched(started(library, tmp_path / "other"), slope, sign=-1.0) != configurations
     for adapter, sign in ((lowest, 1.0), (highest, -1.0)):
@@ -105,15 +115,16 @@ def test_a_model_learns_from_what_it_is_told(library: type[AskTellAdapter], tmp_
         assert best.value == sign * min(completed)
 
 
-def test_failed_trials_are_told_and_never_the_best(library: type[AskTellAdapter], tmp_path: Path) -> None:
+def test_failed_trials_are_told_and_never_the_best(
+    library: type[AskTellAdapter], sound: tuple[AskTellAdapter, Configurations], tmp_path: Path
+) -> None:
     """A search whose first half fails goes on, and otherwise than one in which it completes."""
-    sound = searched(started(library, tmp_path / "sound"), slope)
-    adapter = started(library, tmp_path / "failed")
-    configurations = searched(adapter, slope, failed=range(len(sound) // 2))
-    assert configurations != sound
+    adapter, half = started(library, tmp_path), len(sound[1]) // 2
+    configurations = searched(adapter, slope, failed=range(half))
+    assert configurations != sound[1]
     best = adapter.collect_results()
     assert best is not None
-    assert best.configuration in configurations[len(sound) // 2 :]
+    assert best.configuration in configurations[half:]
 
 
 @pytest.mark.parametrize("count", [1, 3])

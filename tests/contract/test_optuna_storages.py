@@ -19,10 +19,10 @@ HONEST = [check for check in shown_by(["honest-max"]) if check.id == "best.value
 
 
 class _OnStorage(FewRuns):
-    """Workers at once, values that a storage may not hold, a worker that dies, and an un-deploy that knows no server."""
+    """Workers at once, values that a storage may not hold, and a worker that dies."""
 
     adapter = "optuna"
-    runs = frozenset({"honest-max", "odd-values", "scripted", "retried", "coordinator-killed"})
+    runs = frozenset({"honest-max", "odd-values", "scripted", "retried"})
 
     @pytest.fixture(autouse=True, scope="class")
     @classmethod
@@ -55,7 +55,7 @@ class TestSymlinkLock(_OnLock):
 
 
 class TestPostgresql(_OnStorage):
-    runs = _OnStorage.runs | {"undeployed-twice", "interrupted"}  # its server ends once, and soon
+    runs = _OnStorage.runs | {"coordinator-killed", "interrupted"}  # an un-deploy that knows no server, and one that ends soon
     options: ClassVar[dict[str, Any]] = {"storage": {"kind": "postgresql", "managed": True}}
 
 

@@ -16,7 +16,8 @@ OF_FAULTY = pytest.mark.parametrize("check", chosen(CHECKS, ["failures.recorded"
 
 class Test(Framework):
     adapter = "ray-tune"
-    runs = FRAMEWORK - {"default-sampler", "goal"}  # its default is `random`; one of both directions shows its stopper
+    # its default is `random`; one direction shows its stopper; carelessness: tests/e2e/test_training_abilities.py
+    runs = FRAMEWORK - {"default-sampler", "goal", "careless"}
 
     @OF_FAULTY
     def test_deaths_are_noted_with_what_is_known(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
