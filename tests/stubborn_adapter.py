@@ -110,14 +110,6 @@ class Quits0(Slow):
         os._exit(int(type(self).__name__[-1]))
 
 
-class Quits1(Quits0):
-    pass
-
-
-class Quits2(Quits0):
-    pass
-
-
 class Quits3(Quits0):
     pass
 

@@ -37,9 +37,9 @@ class NotStruck(Exception):
     """The fault could not be planted, so the run tells nothing of it; the text says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class MatrixCell:
-    """What is to be run; `spec` is the experiment's run of this adapter."""
+    """What is to be run, `spec` is the experiment's run of this adapter; where, and what can be made on this machine."""
 
     number: int
     label: str
@@ -48,6 +48,11 @@ class MatrixCell:
     spec: RunSpec
     tools: FaultTools | None
     faulty: int  # index of the configuration that meets the fault
+    folder: Path
+    has_disk: bool
+    stopping: threading.Event  # the whole command ends
+    announce: Announce = lambda folder: None  # told of what is made outside `folder`
+    is_struck: bool = False  # the trial waited to be struck
 
     @property
     def name(self) -> str:
@@ -55,55 +60,52 @@ class MatrixCell:
         return f"faults-{os.getpid()}-{self.number}"
 
     @property
+    def mark(self) -> Path:
+        """The file that the workload makes when the fault strikes."""
+        return self.folder / MARK_FILE
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether its folder is a small disk while its program runs."""
+        return self.fault.kind == "disk_full" and self.has_disk
+
+    @property
+    def kept(self) -> Path:
+        """Where the files of its program lie once that has ended."""
+        return self.folder.with_name(f"{self.folder.name}k") if self.is_on_disk else self.folder
+
+    @property
     def processes(self) -> list[int]:
         """Its living processes, and those of its sessions."""
         return with_mark_and_sessions(CELL, self.name)
 
 
-@dataclass(slots=True, kw_only=True)
-class CellSite:
-    """Where a cell runs: its folder, and what can be made on this machine."""
-
-    folder: Path
-    kept: Path  # where the files of a small disk are kept
-    has_disk: bool
-    stopping: threading.Event  # the whole command ends
-    announce: Announce = lambda folder: None  # told of what is made outside `folder`
-    is_struck: bool = False  # the trial waited to be struck
-
-    @property
-    def mark(self) -> Path:
-        """The file that the workload makes when the fault strikes."""
-        return self.folder / MARK_FILE
-
-
-def workload_options(cell: MatrixCell, site: CellSite, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
+def workload_options(cell: MatrixCell, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
     """Return the options of the workload: the experiment's, and the fault on its one configuration."""
     experiment, fault = cell.spec.experiment, cell.fault
     options = {**experiment.workload.options, "at_epoch": fault.at_epoch}
     if fault.kind is None:
         return {**options, "configurations": []}
     options.update(kinds=[fault.kind], configurations=[dict(experiment.configurations[cell.faulty])])
-    options.update(mark=str(site.mark), once=fault.once)
-    if fault.kind == "disk_full" and site.has_disk:
-        options["fill_folder"] = str(site.folder)
+    options.update(mark=str(cell.mark), once=fault.once)
+    if cell.is_on_disk:
+        options["fill_folder"] = str(cell.folder)
     return {**options, "allocate_mb": allocate_mb, "hold_seconds": hold_seconds}
 
 
-def run_cell(cell: MatrixCell, site: CellSite, command: Sequence[str], seconds: float) -> ChildEnd:
+def run_cell(cell: MatrixCell, command: Sequence[str], seconds: float) -> ChildEnd:
     """Run a program of the cell until its end or its limit; a fault from outside strikes it, once, when its trial waits for that.
 
     Raises:
         NotStruck: the part that is to be taken away is not there.
     """
-    temporary = site.folder / "t"
+    temporary = cell.folder / "t"
     temporary.mkdir(exist_ok=True)
-    environment = fresh_environment(1, temporary, HOME=str(site.folder), PYTHONUNBUFFERED="1", **{CELL: cell.name})
+    environment = fresh_environment(1, temporary, HOME=str(cell.folder), PYTHONUNBUFFERED="1", **{CELL: cell.name})
     if cell.spec.environment is not None and cell.setting == "adapter":  # the command finds it there
         environment[CACHE_VARIABLE] = str(cache().parent)
-    is_wrapped = is_on_disk(cell, site)
-    if is_wrapped:
-        disk = [str(site.folder), str(site.kept), str(DISK_MEGABYTES)]
+    if cell.is_on_disk:
+        disk = [str(cell.folder), str(cell.kept), str(DISK_MEGABYTES)]
         command = python("-m", "tuneoff_faults.small_disk", *disk, *command)
 
     def end_parts(pid: int) -> None:  # not what made the disk: that keeps its files
@@ -111,13 +113,13 @@ def run_cell(cell: MatrixCell, site: CellSite, command: Sequence[str], seconds: 
 
     return run_child(
         command,
-        site.folder / LOG,
+        cell.folder / LOG,
         seconds,
         {name: value for name, value in environment.items() if name != MARK},
-        cwd=site.folder,
-        look=functools.partial(_look, cell, site),
-        is_stopped=site.stopping.is_set,
-        end_parts=end_parts if is_wrapped else None,
+        cwd=cell.folder,
+        look=functools.partial(_look, cell),
+        is_stopped=cell.stopping.is_set,
+        end_parts=end_parts if cell.is_on_disk else None,
     )
 
 
@@ -126,28 +128,18 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, *arguments]
 
 
-def is_on_disk(cell: MatrixCell, site: CellSite) -> bool:
-    """Tell whether the cell's folder is a small disk while its program runs."""
-    return cell.fault.kind == "disk_full" and site.has_disk
-
-
-def folder_after(cell: MatrixCell, site: CellSite) -> Path:
-    """Return where the files of the cell's program lie once it has ended."""
-    return site.kept if is_on_disk(cell, site) else site.folder
-
-
-def _look(cell: MatrixCell, site: CellSite, pid: int) -> None:
-    if cell.fault.strike is None or site.is_struck or not site.mark.exists():
+def _look(cell: MatrixCell, pid: int) -> None:
+    if cell.fault.strike is None or cell.is_struck or not cell.mark.exists():
         return
-    site.is_struck = True
+    cell.is_struck = True
     if cell.fault.strike == "driver":
         kill(pid)
     else:
-        break_part(cell, site)
-    site.mark.with_name(f"{MARK_FILE}{GO_ON}").touch()
+        break_part(cell)
+    cell.mark.with_name(f"{MARK_FILE}{GO_ON}").touch()
 
 
-def break_part(cell: MatrixCell, site: CellSite) -> None:
+def break_part(cell: MatrixCell) -> None:
     """Take away the part of the framework that the fault strikes.
 
     Raises:
@@ -162,7 +154,7 @@ def break_part(cell: MatrixCell, site: CellSite) -> None:
         for pid in struck:
             kill(pid)
     for name in filter(None, (part.file, part.lock)):
-        files = [path for path in site.folder.rglob(name) if path.is_file()]
+        files = [path for path in cell.folder.rglob(name) if path.is_file()]
         if not files:
             raise NotStruck(f"no file of this run is named {name!r}")
         for path in files:

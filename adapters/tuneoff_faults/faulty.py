@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -80,21 +80,6 @@ def fault_of(configuration: Configuration, options: Mapping[str, Any] | None = N
     if int.from_bytes(content[:8], "big") / 2**64 >= settings["rate"]:
         return None
     return kinds[int.from_bytes(content[8:16], "big") % len(kinds)]
-
-
-def example_of(kind: Kind | None, options: Mapping[str, Any] | None = None, skip: int = 0) -> dict[str, float]:
-    """Return a configuration {"learning_rate": ...} that meets that fault (None: no fault), the one after `skip` others.
-
-    Raises:
-        ExperimentError: the options let no such configuration occur.
-    """
-    for index in range(1, 20_000):
-        configuration = {"learning_rate": index / 20_000}
-        if fault_of(configuration, options) == kind:
-            if skip == 0:
-                return configuration
-            skip -= 1
-    raise ExperimentError(f"faulty: no configuration with fault {kind!r} under these options; change `kinds` or `rate`")
 
 
 class Faulty(Surrogate):
@@ -235,23 +220,29 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     if unknown:
         raise ExperimentError(f"faulty has no option {unknown[0]!r}; its options: {', '.join(_DEFAULTS)}")
     settings = {**_DEFAULTS, **options}
-    kinds = settings["kinds"]
-    if isinstance(kinds, str) or not isinstance(kinds, Sequence) or not kinds or any(kind not in ALL_KINDS for kind in kinds):
-        raise ExperimentError(f"faulty: `kinds` must be a list of some of {', '.join(ALL_KINDS)}, but got {kinds!r}")
-    if not is_finite(settings["rate"]) or not 0 <= settings["rate"] <= 1:
-        raise ExperimentError(f"faulty: `rate` must be a number from 0 to 1, but got {settings['rate']!r}")
-    epoch = settings["at_epoch"]
-    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 1:
-        raise ExperimentError(f"faulty: `at_epoch` must be an integer of at least 1, but got {epoch!r}")
-    for name in ("allocate_mb", "hold_seconds", "epoch_seconds"):
-        if not is_finite(settings[name]) or settings[name] < 0:
-            raise ExperimentError(f"faulty: `{name}` must be a number of at least 0, but got {settings[name]!r}")
-    for name in ("mark", "fill_folder"):
-        if settings[name] is not None and not isinstance(settings[name], str):
-            raise ExperimentError(f"faulty: `{name}` must be a path, but got {settings[name]!r}")
-    if not isinstance(settings["once"], bool) or (settings["once"] and settings["mark"] is None):
-        raise ExperimentError(f"faulty: `once` must be true or false, and needs `mark`, but got {settings['once']!r}")
-    listed = settings["configurations"]
-    if listed is not None and not (isinstance(listed, list | tuple) and all(isinstance(item, Mapping) for item in listed)):
-        raise ExperimentError(f"faulty: `configurations` must be a list of configurations, but got {listed!r}")
+    kinds, rate, epoch, listed = (settings[name] for name in ("kinds", "rate", "at_epoch", "configurations"))
+    is_given = settings["mark"] is not None
+    rules = (
+        ("kinds", _is_list(kinds, lambda kind: kind in ALL_KINDS) and kinds, f"a list of some of {', '.join(ALL_KINDS)}"),
+        ("rate", is_finite(rate) and 0 <= rate <= 1, "a number from 0 to 1"),
+        ("at_epoch", isinstance(epoch, int) and not isinstance(epoch, bool) and epoch >= 1, "an integer of at least 1"),
+        *(
+            (name, is_finite(settings[name]) and settings[name] >= 0, "a number of at least 0")
+            for name in ("allocate_mb", "hold_seconds", "epoch_seconds")
+        ),
+        *((name, isinstance(settings[name], str | None), "a path") for name in ("mark", "fill_folder")),
+        ("once", settings["once"] is False or (settings["once"] is True and is_given), "true or false, and needs `mark`"),
+        (
+            "configurations",
+            listed is None or _is_list(listed, lambda item: isinstance(item, Mapping)),
+            "a list of configurations",
+        ),
+    )
+    for name, holds, rule in rules:
+        if not holds:
+            raise ExperimentError(f"faulty: `{name}` must be {rule}, but got {settings[name]!r}")
     return settings
+
+
+def _is_list(value: object, holds: Callable[[object], bool]) -> bool:
+    return isinstance(value, list | tuple) and all(map(holds, value))

@@ -21,8 +21,8 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.fault_results import CONTROL, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultOutcome, FaultResult
 from tuneoff.registry import adapter_class
 from tuneoff.run.environments import ready
-from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
-from tuneoff_faults.cell import MARK_FILE, CellSite, MatrixCell, NotStruck, Setting, folder_after
+from tuneoff.run.supervisor.guardian import temporary_folder, watching
+from tuneoff_faults.cell import MARK_FILE, MatrixCell, NotStruck, Setting
 from tuneoff_faults.classify import Truth, best_of, classify, clean_values
 from tuneoff_faults.faults import NO_FAULT, TrialFault
 from tuneoff_faults.plain import FaultTools
@@ -58,18 +58,6 @@ def run_matrix(
     faulty = best_of({index: curve[-1] for index, curve in enumerate(values)}, experiment.objective)
     assert faulty is not None
     faults = [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)]
-    cells = [
-        MatrixCell(
-            number=number,
-            label=run.label,
-            setting=setting,
-            fault=fault,
-            spec=run.spec,
-            tools=fault_tools(run.spec.adapter),
-            faulty=faulty,
-        )
-        for number, (fault, setting, run) in enumerate(itertools.product(faults, settings, plan.counted))
-    ]
     specs = [run.spec for run in plan.counted if not skip_reason(run)]
     with (
         ready(specs, tell, offline=offline),
@@ -78,8 +66,25 @@ def run_matrix(
         temporary_folder(announce, "tf") as root,  # Ray's sockets
     ):
         (root / "p").mkdir()
-        runner = _Runner(plan, values, root, tell, len(cells), announce, has_disk=can_mount(root / "p"))
+        has_disk, stopping = can_mount(root / "p"), threading.Event()
         shutil.rmtree(root / "p", ignore_errors=True)
+        cells = [
+            MatrixCell(
+                number=number,
+                label=run.label,
+                setting=setting,
+                fault=fault,
+                spec=run.spec,
+                tools=fault_tools(run.spec.adapter),
+                faulty=faulty,
+                folder=root / str(number),
+                has_disk=has_disk,
+                stopping=stopping,
+                announce=announce,
+            )
+            for number, (fault, setting, run) in enumerate(itertools.product(faults, settings, plan.counted))
+        ]
+        runner = _Runner(plan, values, tell, len(cells))
         with ThreadPoolExecutor(at_once) as pool:
             try:
                 results = _all(pool, runner.run, [cell for cell in cells if cell.fault is NO_FAULT])
@@ -90,7 +95,7 @@ def run_matrix(
                 }
                 results += _all(pool, runner.run, [cell for cell in cells if cell.fault is not NO_FAULT])
             except BaseException:  # Ctrl-C: no further cell begins, and those that run are ended
-                runner.stopping.set()
+                stopping.set()
                 pool.shutdown(cancel_futures=True)
                 raise
         if keep is not None:
@@ -129,12 +134,8 @@ class _Runner:
 
     plan: Plan
     values: tuple[tuple[float, ...], ...]
-    root: Path
     tell: Callable[[str], None]
     count: int
-    announce: Announce
-    has_disk: bool
-    stopping: threading.Event = field(default_factory=threading.Event)
     _done: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     controls: Mapping[str, float] = field(default_factory=dict)  # seconds of each plain program without a fault
@@ -159,20 +160,18 @@ class _Runner:
         return result
 
     def _measured(self, cell: MatrixCell) -> FaultResult:
-        folder, kept = self.root / str(cell.number), self.root / f"k{cell.number}"
-        folder.mkdir()
-        site = CellSite(folder=folder, kept=kept, has_disk=self.has_disk, stopping=self.stopping, announce=self.announce)
+        cell.folder.mkdir()
         experiment = cell.spec.experiment
         truth = Truth(values=self.values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
         try:
             if cell.setting == "defaults":
                 # Twice its control's seconds and some more, never more than the experiment's limit.
                 longest, control = experiment.timeouts.trials_seconds, self.controls.get(cell.label)
-                seen = run_by_defaults(cell, site, longest if control is None else min(longest, 2 * control + MORE_SECONDS))
+                seen = run_by_defaults(cell, longest if control is None else min(longest, 2 * control + MORE_SECONDS))
             else:
-                seen = run_by_adapter(cell, site, self.plan.content)
-            mark = folder_after(cell, site) / MARK_FILE
-            if not (site.is_struck if cell.fault.strike is not None else cell.fault.kind is None or mark.exists()):
+                seen = run_by_adapter(cell, self.plan.content)
+            mark = cell.kept / MARK_FILE
+            if not (cell.is_struck if cell.fault.strike is not None else cell.fault.kind is None or mark.exists()):
                 message = seen.failure or seen.words or ("the run ended well" if seen.ended else "it says nothing")
                 raise NotStruck(f"its trial never came so far: {message}")
         except NotStruck as error:

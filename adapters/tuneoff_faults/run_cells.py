@@ -29,10 +29,8 @@ from tuneoff.run.supervisor.leftovers import remove_cgroup
 from tuneoff_faults.cell import (
     HOLD_SECONDS,
     PROGRAM_MEGABYTES,
-    CellSite,
     MatrixCell,
     end,
-    folder_after,
     python,
     run_cell,
     workload_options,
@@ -49,7 +47,7 @@ OVER_LIMIT = 2.0  # times the memory limit that a trial allocates
 _MORE_SECONDS = 30.0  # for the command itself
 
 
-def run_by_defaults(cell: MatrixCell, site: CellSite, limit: float) -> SeenRun:
+def run_by_defaults(cell: MatrixCell, limit: float) -> SeenRun:
     """Run the plain program with the fault, once more after it was killed, and return what was seen.
 
     Each start of it has `limit` seconds.
@@ -57,22 +55,20 @@ def run_by_defaults(cell: MatrixCell, site: CellSite, limit: float) -> SeenRun:
     Raises:
         NotStruck: the part that is to be taken away is not there.
     """
-    with _memory(cell, site) as (group, allocate_mb):
-        ended, seconds = _run_to_its_end(
-            cell, site, lambda is_again: _run(cell, site, group, allocate_mb, limit, is_again=is_again)
-        )
-    seen = _seen(ended, folder_after(cell, site), seconds)
+    with _memory(cell) as (group, allocate_mb):
+        ended, seconds = _run_to_its_end(cell, lambda is_again: _run(cell, group, allocate_mb, limit, is_again=is_again))
+    seen = _seen(ended, cell.kept, seconds)
     if cell.fault.kind == "out_of_memory" and group is None and seen.failure:
         return SeenRun(failure=UNLIMITED + seen.failure, seconds=seconds)
     return seen
 
 
-def _run_to_its_end(cell: MatrixCell, site: CellSite, run: Callable[[bool], ChildEnd]) -> tuple[ChildEnd, float]:
+def _run_to_its_end(cell: MatrixCell, run: Callable[[bool], ChildEnd]) -> tuple[ChildEnd, float]:
     """Run the cell's program, again (True) after it was killed; return how it ended, and the seconds of both."""
     try:
         ended = run(False)
         seconds = ended.seconds
-        if cell.fault.strike == "driver" and site.is_struck and ended.code is not None:
+        if cell.fault.strike == "driver" and cell.is_struck and ended.code is not None:
             if cell.setting == "adapter":
                 end(cell, wait_seconds=10.0)  # what is left of a killed command ends by itself
             ended = run(True)
@@ -82,16 +78,14 @@ def _run_to_its_end(cell: MatrixCell, site: CellSite, run: Callable[[bool], Chil
         end(cell)
 
 
-def _run(cell: MatrixCell, site: CellSite, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
+def _run(cell: MatrixCell, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
     experiment = cell.spec.experiment
     assert cell.tools is not None
     PlainTask(
-        folder=str(site.folder),
+        folder=str(cell.folder),
         configurations=experiment.configurations,
         workload=experiment.workload.target,
-        options=workload_options(
-            cell, site, allocate_mb, hold_seconds=0.0 if cell.fault.kind == "out_of_memory" else HOLD_SECONDS
-        ),
+        options=workload_options(cell, allocate_mb, hold_seconds=0.0 if cell.fault.kind == "out_of_memory" else HOLD_SECONDS),
         metric=experiment.objective.metric,
         mode=experiment.objective.mode,
         epochs=experiment.budget.epochs_per_trial,
@@ -99,11 +93,11 @@ def _run(cell: MatrixCell, site: CellSite, group: Path | None, allocate_mb: floa
         is_again=is_again,
         parent=os.getpid(),
     ).write()
-    command = [interpreter(cell.spec), "-m", cell.tools.plain, str(site.folder)]
+    command = [interpreter(cell.spec), "-m", cell.tools.plain, str(cell.folder)]
     if group is not None:
         enter = 'echo $$ > "$0" && exec "$@"'  # the process enters the group before it becomes the program
         command = ["/bin/sh", "-c", enter, str(group / "cgroup.procs"), *command]
-    return run_cell(cell, site, command, limit)
+    return run_cell(cell, command, limit)
 
 
 def _seen(ended: ChildEnd, folder: Path, seconds: float) -> SeenRun:
@@ -117,7 +111,7 @@ def _seen(ended: ChildEnd, folder: Path, seconds: float) -> SeenRun:
 
 
 @contextlib.contextmanager
-def _memory(cell: MatrixCell, site: CellSite) -> Iterator[tuple[Path | None, float]]:
+def _memory(cell: MatrixCell) -> Iterator[tuple[Path | None, float]]:
     """Give the control group, where one is needed and can be made, and how much the trial allocates."""
     workers = cell.spec.experiment.workers
     memory_mb = workers.memory_mb or 0.0
@@ -125,7 +119,7 @@ def _memory(cell: MatrixCell, site: CellSite) -> Iterator[tuple[Path | None, flo
         yield None, memory_mb
         return
     limit_mb = PROGRAM_MEGABYTES + memory_mb * workers.count
-    with memory_group(cell.name, int(limit_mb * MEGABYTE), site.announce) as group:
+    with memory_group(cell.name, int(limit_mb * MEGABYTE), cell.announce) as group:
         yield group, memory_mb if group is None else 2 * limit_mb
 
 
@@ -146,7 +140,7 @@ def memory_group(cell: str, limit_bytes: int, announce: Announce = lambda folder
             remove_cgroup(folder)
 
 
-def run_by_adapter(cell: MatrixCell, site: CellSite, content: Mapping[str, Any]) -> SeenRun:
+def run_by_adapter(cell: MatrixCell, content: Mapping[str, Any]) -> SeenRun:
     """Run the command with the fault, resume it after it was killed, and return what its record says.
 
     Raises:
@@ -154,7 +148,7 @@ def run_by_adapter(cell: MatrixCell, site: CellSite, content: Mapping[str, Any])
     """
     retries = RETRIES if adapter_class(cell.spec.adapter).capabilities.retry is Support.YES else 0
     memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
-    options = workload_options(cell, site, OVER_LIMIT * memory_mb)
+    options = workload_options(cell, OVER_LIMIT * memory_mb)
     entry = {"name": cell.spec.adapter, "platform": cell.spec.platform, "options": dict(cell.spec.options)}
     entry |= {"environment": plain(cell.spec.environment)} if cell.spec.environment is not None else {}
     cell_content = {  # the experiment, with the fault, one adapter, and nothing measured but time
@@ -168,16 +162,16 @@ def run_by_adapter(cell: MatrixCell, site: CellSite, content: Mapping[str, Any])
         "carbon": "none",
         "prices": "none",
     }
-    (site.folder / FILE).write_text(json.dumps(cell_content))
+    (cell.folder / FILE).write_text(json.dumps(cell_content))
     command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--no-report", "--json")
     limit = seconds_at_most(cell.spec) + _MORE_SECONDS
     ended, seconds = _run_to_its_end(
-        cell, site, lambda is_again: run_cell(cell, site, [*command, "--resume"] if is_again else command, limit)
+        cell, lambda is_again: run_cell(cell, [*command, "--resume"] if is_again else command, limit)
     )
     if ended.code is None:
         return SeenRun(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
     try:
-        records = list(selected_executions(read_runs(folder_after(cell, site) / RESULTS)).values())
+        records = list(selected_executions(read_runs(cell.kept / RESULTS)).values())
     except ResultsError:
         records = []
     if len(records) != 1:

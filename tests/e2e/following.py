@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 from tuneoff.base.processes import become_subreaper, command_line, descendants, is_alive
@@ -25,13 +24,10 @@ class Following:
         self._seen.look([pid for pid in descendants(os.getpid()) if pid not in self._before.processes and is_alive(pid)])
         return f"{len(self._seen.pids)} processes, {len(self._seen.listeners)} ports, {len(self._memory())} shared memories"
 
-    def left(self, resumed: subprocess.Popen[bytes] | None = None) -> list[str]:
-        """Return what is there still. `resumed`: a command that goes on with the folder; what is its own is not meant."""
-        everything = descendants(os.getpid())
-        known = set(self._before.processes)
-        if resumed is not None:
-            known |= {resumed.pid, *descendants(resumed.pid)}
-        found = [f"process {pid} ({command_line(pid)})" for pid in everything if pid not in known and is_alive(pid)]
+    def left(self) -> list[str]:
+        """Return what is there still."""
+        pids = [pid for pid in descendants(os.getpid()) if pid not in self._before.processes and is_alive(pid)]
+        found = [f"process {pid} ({command_line(pid)})" for pid in pids]
         found += [f"port {listener.port}" for listener in all_listeners() & set(self._seen.listeners)]
         found += [f"shared memory {name}" for name in self._memory()]
         entries = (entry for execution in self._executions for entry in remembered(execution))

@@ -33,16 +33,19 @@ def finish(file: Path, results: Path) -> None:
         Broken: it failed, a run is not done, or a finished run was repeated.
     """
     before = finished(results)
-    process = start(file, results)
-    _, errors = process.communicate()
-    if process.returncode != 0:
-        raise Broken(f"the matrix ended with exit code {process.returncode}: {(errors or b'').decode()[-300:]}")
+    if code := start(file, results).wait():
+        raise Broken(f"the matrix ended with exit code {code}: {errors_of(results).read_text()[-300:]}")
     after = finished(results)
     repeated = [run_id for run_id, execution in before.items() if after.get(run_id) != execution]
     unfinished = [end.run_id for end in run_ends(results) if end.status != "done"]
     if repeated or unfinished:
         raise Broken(f"repeated: {repeated}; not done: {unfinished}")
     check_finished_runs(results)
+
+
+def errors_of(results: Path) -> Path:
+    """Return where the last command on a folder wrote its errors."""
+    return results.with_suffix(".err")
 
 
 def start(file: Path, results: Path) -> subprocess.Popen[bytes]:
@@ -52,8 +55,8 @@ def start(file: Path, results: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tuneoff", "compare", str(file), *options]
     # first: Ray's agents write their title over the beginning of their environment, and lose these marks then
     environment = {RESULTS_MARK: "none", MARK: "none", **os.environ}
-    error = subprocess.PIPE if resume else subprocess.DEVNULL
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=error, env=environment)
+    with errors_of(results).open("wb") as errors:
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment)
 
 
 def finished(results: Path) -> dict[str, str]:

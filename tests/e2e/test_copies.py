@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from tuneoff.run.supervisor import cgroups
 from tuneoff.run.supervisor.cgroups import group_sites
 from tuneoff.run.supervisor.limits import NOT_SHARED, OVER_SHARE, usable_processors
 from tuneoff.trust.verify.results import verify
+from waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -96,14 +96,24 @@ def test_each_job_has_its_share_of_the_processors_and_of_the_memory(tmp_path: Pa
     assert processors_used(alone) > 1.3 * share
 
 
-def test_without_control_groups_each_run_says_that_it_takes_what_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_run_at_the_same_time_count_as_one_run_and_say_so_where_they_take_what_they_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(NO_GROUPS)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    execute(PlanRequest(plan=make_plan(load_matrix(file_of(tmp_path))), results=tmp_path / "results"))
-    for record in read_runs(tmp_path / "results"):
+    plan = make_plan(load_matrix(file_of(tmp_path)))
+    execute(PlanRequest(plan=plan, results=tmp_path / "results"))
+    results = read_results(tmp_path / "results")
+    assert ([run.spec.copy for run in plan.counted], [run.spec.copy for run in results.planned]) == ([0, 1], [0])
+    for record in results.records:
         assert record.status == "done"
         assert [flag.name for flag in record.flags] == [NOT_SHARED]
         assert record.environment["limits"]["share"]["cpus"]["text"] == "no cpu controller"
+    clocks = [record.clock for record in results.records]
+    starts = [clock.start_monotonic_ns for clock in clocks if clock is not None]
+    ends = [start + (record.steps[-1].ended_ns or 0) for start, record in zip(starts, results.records, strict=True)]
+    assert max(starts) < min(ends)
+    assert len({record.run_id for record in results.records}) == 2
 
 
 @pytest.mark.skipif(not has_groups, reason="no control group can limit CPU time and memory here")
@@ -122,30 +132,11 @@ def test_a_copy_that_uses_up_its_share_of_the_memory_says_so(tmp_path: Path, mon
         assert OVER_SHARE in {flag.name for flag in record.flags}
 
 
-def test_copies_run_at_the_same_time_and_count_as_one_run(tmp_path: Path) -> None:
-    plan = make_plan(load_matrix(file_of(tmp_path, copies=3)))
-    execute(PlanRequest(plan=plan, results=tmp_path / "results"))
-    results = read_results(tmp_path / "results")
-    assert [run.spec.copy for run in plan.counted] == [0, 1, 2]
-    assert [run.spec.copy for run in results.planned] == [0]
-    clocks = [record.clock for record in results.records]
-    starts = [clock.start_monotonic_ns for clock in clocks if clock is not None]
-    ends = [start + (record.steps[-1].ended_ns or 0) for start, record in zip(starts, results.records, strict=True)]
-    assert max(starts) < min(ends)
-    assert len({record.run_id for record in results.records}) == 3
-
-
 def began(file: Path, results: Path) -> subprocess.Popen[bytes]:
     """Start the matrix and return it once a trial of each copy has trained or begun."""
     process = start(file, results)
-    wait_until(lambda: len(list(results.glob("runs/*/*/events/*.jsonl"))) >= 4 and has_trained(results))
+    until(lambda: len(list(results.glob("runs/*/*/events/*.jsonl"))) >= 4 and has_trained(results), WAIT_SECONDS)
     return process
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -156,8 +147,7 @@ def test_a_command_that_ends_in_mid_run_leaves_nothing_and_repeats_all_copies(tm
     following.look(results)
     process.send_signal(how)
     process.wait(WAIT_SECONDS)
-    wait_until(lambda: not following.left())
-    assert following.left() == []
+    until(lambda: not following.left(), WAIT_SECONDS)
     assert verify(results).problems == []
     again = start(file, results)
     assert again.wait(WAIT_SECONDS) == 0

@@ -86,7 +86,7 @@ def most_at_once(made: Made) -> Counter[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("adapter", "per_device", "kills"),
-    [("serial", 2, 3), ("ray-tune", 1, 1), *((name, 1, 2) for name in ("optuna", "syne-tune", "nevergrad", "deephyper", "neps"))],
+    [("serial", 2, 3), ("ray-tune", 1, 1), *((name, 1, 2) for name in ("syne-tune", "deephyper", "neps"))],
 )
 def test_no_two_trials_see_a_device_at_once_though_processes_are_killed(
     adapter: str, per_device: int, kills: int, tmp_path: Path

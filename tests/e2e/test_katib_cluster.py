@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from builders.faulty_examples import example_of
 from e2e.katib_cluster import GIVEN, IMAGE, LABEL, Cluster, Compare, curves, entry
 from tuneoff.base.identity import configuration_digest
 from tuneoff.record.flag_meanings import EXCLUDING
-from tuneoff_faults.faulty import example_of
 
 pytestmark = GIVEN
 
@@ -173,16 +173,3 @@ def test_a_run_in_a_namespace_that_is_there_leaves_it_as_it_was(tmp_path: Path, 
 def named(cluster: Cluster, namespace: str, name: str) -> set[tuple[str, str]]:
     """Return what of that name is there: a cluster puts its certificate into each namespace, a moment late."""
     return {item for item in cluster.content_of(namespace) if item[0] == name}
-
-
-@pytest.mark.parametrize("wrong", [{"kubeconfig": "/nowhere/config"}, {"context": "no-such-context"}])
-def test_a_wrong_way_to_the_cluster_is_one_line_before_anything_is_made(
-    tmp_path: Path, cluster: Cluster, wrong: dict[str, str]
-) -> None:
-    before = cluster.namespaces()
-    answer = Compare(tmp_path, adapters=[entry(**wrong)], **SURROGATE).run()
-    assert answer.code != 0
-    assert answer.seconds < 15
-    assert next(iter(wrong.values())) in answer.err
-    assert "Traceback" not in answer.err
-    assert {name for name in cluster.namespaces() - before if name.startswith("tuneoff-")} == set()

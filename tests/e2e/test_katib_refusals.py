@@ -2,96 +2,62 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from e2e.faulty_cluster import FaultyCluster, faulty_cluster
-from e2e.katib_cluster import Answer, Compare
-from tuneoff.record.run_record import RunRecord
+from e2e.katib_cluster import Compare
+from tuneoff.measure.stored import read_runs
 
 pytestmark = pytest.mark.slow
 
 MOST_SECONDS = 15.0
-SMALL: dict[str, Any] = {
-    "workload": "surrogate",
-    "sampler": "random",
-    "budget": {"trials": 2, "epochs_per_trial": 1},
-    "workers": {"count": 1},
-}
 
 
-@pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyCluster]:
-    with faulty_cluster(tmp_path_factory.mktemp("good")) as cluster:
-        yield cluster
+def test_each_wrong_way_to_a_cluster_is_one_line_in_time_before_anything_is_made(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as clusters:
 
+        def cluster(name: str, *options: str) -> FaultyCluster:
+            return clusters.enter_context(faulty_cluster(tmp_path / name, *options))
 
-def compare(folder: Path, options: dict[str, Any]) -> tuple[Answer, RunRecord]:
-    command = Compare(folder, adapters=[{"name": "katib", "platform": "kubernetes", "options": options}], **SMALL)
-    answer = command.run()
-    return answer, command.katib()
-
-
-def check_refused(folder: Path, cluster: FaultyCluster, *parts: str, **options: Any) -> None:
-    """Check that a run is refused in one line with these parts, in time, and that nothing was made."""
-    answer, record = compare(folder, cluster.options(**options))
-    assert (answer.code, record.status, record.charged) == (1, "failed", "infrastructure")
-    assert answer.seconds < MOST_SECONDS
-    (line,) = [line for line in answer.err.splitlines() if line.startswith("tuneoff: ")]
-    for part in parts:
-        assert part in line
-    assert "Traceback" not in answer.err + answer.out
-    assert cluster.changes() == []
-    assert cluster.namespaces() == []
-
-
-def test_a_run_that_is_not_refused_is_seen_to_make_something(good: FaultyCluster, tmp_path: Path) -> None:
-    """Control of the checks below: the probe sees what a run makes."""
-    answer, record = compare(tmp_path, good.options())
-    assert (answer.code, record.status) == (0, "done")
-    assert any(change.startswith("POST /api/v1/namespaces") for change in good.changes())
-    good.proxy.seen.clear()
-
-
-def test_no_cluster(good: FaultyCluster, tmp_path: Path) -> None:
-    good.proxy.refuse()
-    try:
-        check_refused(tmp_path, good, good.proxy.url, "cannot be reached (connection refused)")
-    finally:
-        good.proxy.restore()
-
-
-def test_a_server_that_takes_requests_and_never_answers(good: FaultyCluster, tmp_path: Path) -> None:
-    good.proxy.is_hanging = True
-    try:
-        check_refused(tmp_path, good, good.proxy.url, "cannot be reached (no answer in time")
-    finally:
-        good.proxy.restore()
-
-
-@pytest.mark.parametrize(
-    ("options", "part"),
-    [
-        ({"kubeconfig": "/nowhere/config"}, "there is no kubeconfig at /nowhere/config"),
-        ({"context": "no-such-context"}, "(context 'no-such-context')"),
-    ],
-)
-def test_wrong_kubeconfig(good: FaultyCluster, tmp_path: Path, options: dict[str, str], part: str) -> None:
-    check_refused(tmp_path, good, part, **options)
-
-
-def test_a_kubeconfig_with_an_old_token(good: FaultyCluster, tmp_path: Path) -> None:
-    content = json.loads(good.kubeconfig.read_text())
-    content["users"][0]["user"]["token"] = "old"
-    stale = tmp_path / "stale"
-    stale.write_text(json.dumps(content))
-    check_refused(tmp_path, good, "does not accept the kubeconfig's credentials", kubeconfig=str(stale))
-
-
-def test_a_cluster_without_katib(tmp_path: Path) -> None:
-    with faulty_cluster(tmp_path / "cluster", "--without-katib") as cluster:
-        check_refused(tmp_path, cluster, "Katib is not installed", "kubeflow.org")
+        good, away, hanging = cluster("good"), cluster("away"), cluster("hanging")
+        powerless, bare = (
+            cluster("powerless", "--deny", "create:experiments", "--deny", "get:pods/log"),
+            cluster("bare", "--without-katib"),
+        )
+        away.proxy.refuse()
+        hanging.proxy.is_hanging = True
+        content = json.loads(away.kubeconfig.read_text())
+        content["clusters"] = json.loads(bare.kubeconfig.read_text())["clusters"]
+        content["users"][0]["user"]["token"] = "old"
+        stale = tmp_path / "stale"
+        stale.write_text(json.dumps(content))
+        wrong = [
+            (away.options(), (away.proxy.url, "cannot be reached (connection refused)")),
+            (hanging.options(), (hanging.proxy.url, "cannot be reached (no answer in time")),
+            (bare.options(), ("Katib is not installed", "kubeflow.org")),
+            (bare.options(kubeconfig="/nowhere/config"), ("there is no kubeconfig at /nowhere/config",)),
+            (bare.options(context="no-such-context"), ("(context 'no-such-context')",)),
+            (bare.options(kubeconfig=str(stale)), ("does not accept the kubeconfig's credentials",)),
+        ]
+        entries = [
+            {"name": "katib", "platform": "kubernetes", "options": options} for options, _ in [*wrong, (good.options(), ())]
+        ]
+        budget = {"trials": 2, "epochs_per_trial": 1}
+        compare = Compare(tmp_path, adapters=entries, workload="surrogate", sampler="random", budget=budget, workers={"count": 1})
+        answer = compare.run()
+        records = {json.dumps(dict(record.run_spec().options), sort_keys=True): record for record in read_runs(compare.results)}
+        lines = [line for line in answer.err.splitlines() if line.startswith("tuneoff: ")]
+        for options, parts in wrong:
+            record = records.pop(json.dumps(options, sort_keys=True))
+            assert (record.status, record.charged) == ("failed", "infrastructure"), record.reason
+            assert (record.steps[-1].ended_ns or 0) / 1e9 < MOST_SECONDS
+            assert len([line for line in lines if all(part in line for part in parts)]) == 1, parts
+        assert answer.code == 1
+        assert "Traceback" not in answer.err + answer.out
+        assert [(one.changes(), one.namespaces()) for one in (away, hanging, bare)] == [([], [])] * 3
+        assert [record.status for record in records.values()] == ["done"]  # control: the probe sees what a run makes
+        assert any(change.startswith("POST /api/v1/namespaces") for change in good.changes())

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from e2e import random_kills
-from e2e.following import Following
 from e2e.matrix_runs import Broken, check_finished_runs, finish
 from tuneoff.base.processes import descendants, end_all
+from tuneoff.run.supervisor.leftovers import shared_memory
 
 pytestmark = pytest.mark.slow(first=True)
+
+PLANTED = """
+import mmap, os, socket, sys, time
+if len(sys.argv) == 1:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:], "again"], {})
+file = os.open(f"/dev/shm/planted-{os.getpid()}", os.O_RDWR | os.O_CREAT, 0o600)
+os.truncate(file, 4096)
+memory = mmap.mmap(file, 4096)
+server = socket.create_server(("127.0.0.1", 0))
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
 
 
 def test_compare_killed_at_random_moments_leaves_nothing_and_resumes(tmp_path: Path) -> None:
@@ -23,28 +39,19 @@ def test_compare_killed_at_random_moments_leaves_nothing_and_resumes(tmp_path: P
     random_kills.kill_many(file, tmp_path / "results", 1, random.Random(os.getpid()), 12.0)
 
 
-def test_kills_that_come_too_late_do_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kills_that_come_too_late_do_not_count_and_end_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     too_late = [True, False, True, True, False]
     folders: list[str] = []
 
     def kill_once(file: Path, results: Path, *arguments: object) -> random_kills.Kill:
         folders.append(results.name)
-        ended_before = too_late[len(folders) - 1]
-        return random_kills.Kill(after_seconds=1.0, gone_seconds=0.1, runs_done=0, ended_before=ended_before)
+        return random_kills.Kill(1.0, 0.1, 0, ended_before=not too_late or too_late.pop(0))
 
     monkeypatch.setattr(random_kills, "kill_once", kill_once)
     monkeypatch.setattr(random_kills, "finish", lambda file, folder: None)
     monkeypatch.setattr(random_kills, "run_ends", lambda folder: [])
     random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 2, random.Random(0), 20.0)
     assert folders == ["results-0", "results-1", "results-1", "results-2", "results-3"]
-    assert [line[:8] for line in capsys.readouterr().out.splitlines() if line.startswith("kill")] == ["kill  1:", "kill  2:"]
-
-
-def test_kills_that_always_come_too_late_end_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    late = random_kills.Kill(after_seconds=1.0, gone_seconds=0.1, runs_done=0, ended_before=True)
-    monkeypatch.setattr(random_kills, "kill_once", lambda *arguments: late)
     with pytest.raises(Broken, match="shorten --longest"):
         random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 2, random.Random(0), 20.0)
 
@@ -53,25 +60,13 @@ def test_the_checks_notice_a_daemon_its_port_and_its_shared_memory(tmp_path: Pat
     monkeypatch.setattr(random_kills, "GONE_WITHIN_SECONDS", 0.2)
     before = set(descendants(os.getpid()))
     try:
-        assert "left 0.2 s after a kill" in random_kills.control(random_kills.MATRIX, tmp_path / "results")
+        with pytest.raises(Broken, match=r"(?s)left 0\.2 s after a kill(?=.*process )(?=.*port ).*shared memory planted-"):
+            random_kills.kill_once(random_kills.MATRIX, tmp_path / "results", 1.0, PLANTED)
     finally:
         end_all(lambda: set(descendants(os.getpid())) - before)
-
-
-def test_the_checks_notice_what_is_left_when_the_next_command_begins_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(random_kills, "SETTLE_SECONDS", 0.1)
-    following = Following()
-    left, resumed = (subprocess.Popen(["sleep", "60"]) for _ in range(2))
-    try:
-        with pytest.raises(Broken, match=rf"left then: process {left.pid} \(sleep 60\)$"):
-            random_kills.check_left(following, resumed, "then")
-    finally:
-        for process in (left, resumed):
-            process.kill()
-            process.wait()
-    random_kills.check_left(following, None, "then")
+        for name in shared_memory():
+            if name.startswith("planted-"):
+                os.unlink(f"/dev/shm/{name}")
 
 
 def test_the_checks_notice_a_changed_event_file(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from contract.runs import Made, make
 from hungry_workload import MEMORY_MB
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, Strategy, Workers, WorkloadSpec
-from tuneoff.run.supervisor import cgroups
 
 pytestmark = pytest.mark.slow
 
@@ -57,18 +56,6 @@ def test_the_memory_of_a_trial_is_that_of_all_its_processes(tmp_path: Path) -> N
     made = feed(tmp_path)
     has_groups = made.record.environment["limits"]["memory"].startswith("cgroup")
     check_fed(made, "control group" if has_groups else "watchdog")
-
-
-def test_the_watchdog_counts_all_processes_of_a_trial_and_shared_pages_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cgroups, "ROOT", tmp_path / "no cgroups")
-    check_fed(feed(tmp_path / "results"), "watchdog")
-
-
-def test_what_takes_less_than_its_limit_completes(tmp_path: Path) -> None:  # negative control
-    made = feed(tmp_path, memory_mb=2000.0)
-    assert [trial.state for trial in made.record.trials if trial.configuration["takes"] != "nothing"] == ["completed"] * 2
 
 
 def test_what_a_child_of_a_trial_holds_is_seen_in_its_tree_and_in_table_1(tmp_path: Path) -> None:

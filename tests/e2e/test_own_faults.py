@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from command_line import write_file
 
 pytestmark = pytest.mark.slow
 
@@ -63,48 +64,31 @@ class Own(SerialAdapter):
 HELPER_LINE = TRAIN.splitlines().index('    raise ValueError("my data is broken")') + 1
 
 
-def run(folder: Path, workload: str, *words: str, adapter: str = "serial") -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Run three trials of one of the workloads above; return the answer and the folder of the execution."""
+HERE = f"ValueError: my data is broken (train.py:{HELPER_LINE})"
+FRAME = f'train.py", line {HELPER_LINE}, in helper'
+
+
+def run(folder: Path, workload: str, *words: str, adapters: Sequence[str] = ("serial",)) -> tuple[str, list[str]]:
+    """Run three trials of one of the workloads above by each adapter; return the errors, and the log of each execution."""
     (folder / "train.py").write_text(TRAIN)
-    entry = {"name": adapter, "platform": "emulated"} if adapter == "katib" else adapter
-    content: dict[str, Any] = {"workload": f"train:{workload}", "adapters": [entry], "budget": {"trials": 3}, "warm_up": False}
-    (folder / "own.yaml").write_text(json.dumps(content))
-    ending = ["--json"] if words else []  # an answer in words takes a second more, and one test has it
-    command = [sys.executable, "-m", "tuneoff", *words, "compare", "own.yaml", "--output", "d", "--no-report", *ending]
+    content = {"workload": f"train:{workload}", "adapters": [*adapters], "budget": {"trials": 3}, "warm_up": False}
+    write_file(folder / "own.yaml", content)
+    command = [sys.executable, "-m", "tuneoff", *words, "compare", "own.yaml", "--output", "d", "--no-report"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, cwd=folder)
-    (execution,) = folder.glob("d/runs/*/*")
-    return answer, execution
-
-
-NONE_COMPLETED = "no trial completed: 3 of 3 failed: ValueError: my data is broken (train.py:{})"
-
-
-@pytest.mark.parametrize(
-    ("workload", "reason", "adapter"),
-    [
-        *(("Train_load", NONE_COMPLETED, adapter) for adapter in ("serial", "katib")),
-        ("Train_test", "could not be tested: ValueError: my data is broken (train.py:{})", "serial"),  # by core, in any run
-    ],
-)
-def test_a_fault_of_one_s_own_workload_is_shown_where_one_looks(tmp_path: Path, workload: str, reason: str, adapter: str) -> None:
-    """For Ray and Syne Tune, `test_training_process` looks whether the traceback is in log.txt."""
-    answer, execution = run(tmp_path, workload, "--debug", adapter=adapter)
     assert answer.returncode == 1
-    assert reason.format(HELPER_LINE) in answer.stderr
-    frame = f'train.py", line {HELPER_LINE}, in helper'
-    assert frame in (execution / "log.txt").read_text()
-    assert frame in answer.stderr
+    return answer.stderr, [path.read_text() for path in folder.glob("d/runs/*/*/log.txt")]
 
 
-def test_a_fault_of_one_s_own_adapter_is_shown_where_one_looks(tmp_path: Path) -> None:
-    answer, execution = run(tmp_path, "Train", "--debug", adapter="train:Own")
-    assert answer.returncode == 1
-    assert f"step trial failed: ValueError: my data is broken (train.py:{HELPER_LINE})" in answer.stderr
-    for text in ((execution / "log.txt").read_text(), answer.stderr):
-        assert f'train.py", line {HELPER_LINE}, in helper' in text
+def test_a_fault_of_one_s_own_code_is_shown_where_one_looks(tmp_path: Path) -> None:
+    errors, logs = run(tmp_path, "Train_load", "--debug", adapters=("serial", "katib@emulated", "train:Own"))
+    assert errors.count(f"no trial completed: 3 of 3 failed: {HERE}") == 2
+    assert f"step trial failed: {HERE}" in errors
+    assert len(logs) == 3
+    assert all(FRAME in text for text in (errors, *logs))
 
 
-def test_without_debug_the_terminal_has_the_line_and_no_traceback(tmp_path: Path) -> None:
-    answer, _ = run(tmp_path, "Train_load")
-    assert f"(train.py:{HELPER_LINE}); see " in answer.stderr
-    assert "Traceback" not in answer.stderr
+def test_without_debug_the_terminal_has_the_line_and_the_log_the_traceback(tmp_path: Path) -> None:
+    errors, (log,) = run(tmp_path, "Train_test")
+    assert f"could not be tested: {HERE}; see " in errors
+    assert "Traceback" not in errors
+    assert FRAME in log

@@ -111,19 +111,3 @@ def programs_left() -> list[int]:
             if PROGRAM.encode() in words:
                 found.append(int(name))
     return found
-
-
-def test_a_replayed_recording_gives_each_run_its_energy(tmp_path: Path) -> None:
-    recording = tmp_path / "power.csv"
-    rows = "\n".join(f"{tenth / 10},node,50" for tenth in range(600))
-    recording.write_text(f"# kind: measured\n# source: a test\n# idle node: 20\nseconds,domain,watts\n{rows}\n")
-    done = compare(matrix(tmp_path, power={"meter": "replay", "options": {"path": str(recording)}}), tmp_path / "results")
-    assert done.returncode == 0, done.stderr
-    (record,) = read_runs(tmp_path / "results")
-    samples = samples_of(tmp_path / "results", record)
-    assert samples.header.idle_watts == {"node": 20.0}
-    jct_ms = record.metrics["time.jct"].value
-    node = record.metrics["energy.node"]
-    assert jct_ms is not None
-    assert node.kind == "measured"
-    assert node.value == pytest.approx(50 * jct_ms / 1000, rel=0.01)

@@ -99,13 +99,6 @@ def test_data_that_are_gone_are_inconclusive_and_named(place: Place, bundle: Pat
     assert "gone.csv cannot be read" in found["why"]
 
 
-def test_another_seed_is_different_and_named(place: Place, bundle: Path) -> None:
-    found = place.reproduce(bundle, "--adapter", "serial", "--seed", "7")
-    assert (found["answer"], found["exit_code"]) == ("DIFFERENT", 1)
-    assert "configurations" in columns(found, "DIFFERENT")
-    assert "seed is 7 here, " in found["why"]
-
-
 def test_another_framework_version_is_never_reproduced(place: Place, bundle: Path) -> None:
     def older(record: dict[str, Any]) -> None:
         if "optuna" in record["environment"]["versions"]:

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from builders.faulty_examples import example_of
 from trial_runs import events_of, trial_context
 from tuneoff.errors import ExperimentError
 from tuneoff.record.events import schema
 from tuneoff.run.trial.run_trial import Decision, run_trial
 from tuneoff.workload import TrialSeeds
-from tuneoff_faults.faulty import KINDS, Faulty, Kind, PlantedFaultError, example_of, fault_of
+from tuneoff_faults.faulty import KINDS, Faulty, Kind, PlantedFaultError, fault_of
 from tuneoff_workloads.surrogate import Surrogate, surrogate_loss
 
 SEEDS = TrialSeeds(split=1, trial=2)
@@ -56,18 +57,6 @@ def test_the_fault_depends_on_the_configuration_alone() -> None:
         assert fault_of(configuration, options) == fault_of(turned, options)
     assert {fault_of(configuration, {"rate": 1.0, "kinds": ["nan"]}) for configuration in CONFIGURATIONS} == {"nan"}
     assert {fault_of(configuration, {"rate": 0.0}) for configuration in CONFIGURATIONS} == {None}
-
-
-@pytest.mark.parametrize("kind", [None, *KINDS])
-def test_an_example_meets_its_fault(kind: Kind | None) -> None:
-    first, second = example_of(kind), example_of(kind, skip=1)
-    assert first != second
-    assert fault_of(first) == fault_of(second) == kind
-
-
-def test_there_is_no_example_of_a_kind_that_is_left_out() -> None:
-    with pytest.raises(ExperimentError, match="no configuration"):
-        example_of("hang", {"kinds": ["nan"]})
 
 
 def test_a_sound_configuration_behaves_as_the_surrogate() -> None:
@@ -147,19 +136,15 @@ def test_a_fault_that_strikes_makes_its_mark_and_one_of_once_strikes_once(tmp_pa
 SCRIPT = """
 import resource, sys
 from tuneoff.workload import TrialSeeds
-from tuneoff_faults.faulty import Faulty, example_of
+from tuneoff_faults.faulty import Faulty
 if sys.argv[1] == "out_of_memory":
     resource.setrlimit(resource.RLIMIT_AS, (800_000_000, 800_000_000))
-workload = Faulty({})
-workload.load(example_of(sys.argv[1]), TrialSeeds(split=1, trial=2))
+workload = Faulty({"kinds": [sys.argv[1]], "rate": 1.0})
+workload.load({"learning_rate": 0.1}, TrialSeeds(split=1, trial=2))
 print("ready", flush=True)
 workload.train_epoch(1)
 print("survived", flush=True)
 """
-
-
-def start_faulty_process(kind: Kind) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, kind], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.slow
@@ -168,15 +153,13 @@ def start_faulty_process(kind: Kind) -> subprocess.Popen[str]:
     [("exit_code", 3, ""), ("sigkill", -signal.SIGKILL, ""), ("out_of_memory", 1, "MemoryError"), ("raise", 1, "planted fault")],
 )
 def test_a_process_ends_as_its_fault_says(kind: Kind, exit_code: int, message: str) -> None:
-    process = start_faulty_process(kind)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == exit_code
-    assert out == "ready\n"
-    assert message in err
+    done = subprocess.run([sys.executable, "-c", SCRIPT, kind], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (exit_code, "ready\n")
+    assert message in done.stderr
 
 
 def test_hang_hangs_until_it_is_ended() -> None:
-    process = start_faulty_process("hang")
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, "hang"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

@@ -19,14 +19,14 @@ from tuneoff.cli.selection import overridden_plan
 from tuneoff.run.child import ChildEnd
 from tuneoff_faults import cell as cells
 from tuneoff_faults import matrix, run_cells
-from tuneoff_faults.cell import CellSite, MatrixCell, NotStruck
+from tuneoff_faults.cell import MatrixCell, NotStruck
 from tuneoff_faults.classify import SeenRun, best_of, clean_values
 from tuneoff_faults.faults import FAULTS, NO_FAULT
 from tuneoff_faults.matrix import FILE
 from tuneoff_faults.plain import Claim, FaultTools, Part
 
 OF_SERIAL = [fault.name for fault in FAULTS if fault is not NO_FAULT and fault.strike != "part"]
-Run = Callable[[MatrixCell, CellSite], None]
+Run = Callable[[MatrixCell], None]
 Faults = Callable[..., Answer]
 
 
@@ -47,9 +47,9 @@ def faults(call: Call, monkeypatch: pytest.MonkeyPatch) -> Faults:
     monkeypatch.setattr(matrix, "can_mount", lambda folder: False)
 
     def faults(fault: str, run: Run, *words: str | Path) -> Answer:
-        def fake(cell: MatrixCell, site: CellSite, *_: object) -> SeenRun:
+        def fake(cell: MatrixCell, *_: object) -> SeenRun:
             if cell.fault is not NO_FAULT:
-                run(cell, site)
+                run(cell)
             return right(cell)
 
         monkeypatch.setattr(matrix, "run_by_adapter", fake)
@@ -59,20 +59,20 @@ def faults(call: Call, monkeypatch: pytest.MonkeyPatch) -> Faults:
     return faults
 
 
-def strike(cell: MatrixCell, site: CellSite) -> None:
-    site.is_struck = True
+def strike(cell: MatrixCell) -> None:
+    cell.is_struck = True
 
 
-def miss(cell: MatrixCell, site: CellSite) -> None:
+def miss(cell: MatrixCell) -> None:
     """Come to an end before the fault."""
 
 
-def find_nothing(cell: MatrixCell, site: CellSite) -> None:
-    strike(cell, site)
+def find_nothing(cell: MatrixCell) -> None:
+    strike(cell)
     raise NotStruck("no process of this run has 'gcs_server' in its command line")
 
 
-def break_a_rule(cell: MatrixCell, site: CellSite) -> None:
+def break_a_rule(cell: MatrixCell) -> None:
     raise KeyError("a fault of tuneoff's own")
 
 
@@ -103,12 +103,12 @@ def test_an_error_of_tuneoff_s_own_is_none_of_the_fault(faults: Faults, tmp_path
     assert "KeyError" in answer.err
 
 
-def a_cell(tmp_path: Path, part: Part) -> tuple[MatrixCell, CellSite]:
+def a_cell(tmp_path: Path, part: Part) -> MatrixCell:
     (run,) = overridden_plan(FILE, adapters=["serial"]).counted
     fault = next(fault for fault in FAULTS if fault.name == part.fault)
     tools = FaultTools(plain="none", defaults="none", parts=(part,))
-    cell = MatrixCell(number=0, label="serial", setting="adapter", fault=fault, spec=run.spec, tools=tools, faulty=1)
-    return cell, CellSite(folder=tmp_path, kept=tmp_path, has_disk=False, stopping=threading.Event())
+    about = {"number": 0, "label": "serial", "setting": "adapter", "faulty": 1, "folder": tmp_path, "has_disk": False}
+    return MatrixCell(**about, fault=fault, spec=run.spec, tools=tools, stopping=threading.Event())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -124,23 +124,23 @@ def test_a_part_that_cannot_be_taken_away_is_said(tmp_path: Path, monkeypatch: p
     (tmp_path / "held.log").touch()
     (tmp_path / "held.log.lock").touch()
     with pytest.raises(NotStruck, match=text):
-        cells.break_part(*a_cell(tmp_path, part))
+        cells.break_part(a_cell(tmp_path, part))
 
 
 def test_each_of_two_entries_of_one_adapter_has_its_own_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (run,) = overridden_plan(FILE, adapters=["serial"]).counted
     entries = []
 
-    def read(cell: MatrixCell, site: CellSite, command: object, seconds: float) -> ChildEnd:
-        content: Mapping[str, Any] = json.loads((site.folder / run_cells.FILE).read_text())
+    def read(cell: MatrixCell, command: object, seconds: float) -> ChildEnd:
+        content: Mapping[str, Any] = json.loads((cell.folder / run_cells.FILE).read_text())
         entries.extend(content["adapters"])
         return ChildEnd(code=2, seconds=0.0, words="")
 
     monkeypatch.setattr(run_cells, "run_cell", read)
-    cell, site = a_cell(tmp_path, Part(fault="head_killed", text="", process="none"))
+    cell = a_cell(tmp_path, Part(fault="head_killed", text="", process="none"))
     specs = [replace(run.spec, platform=platform, options={"n": n}) for n, platform in enumerate(["local", "emulated"])]
     for spec in specs:
-        run_cells.run_by_adapter(replace(cell, spec=spec), site, overridden_plan(FILE).content)
+        run_cells.run_by_adapter(replace(cell, spec=spec), overridden_plan(FILE).content)
     assert entries == [{"name": spec.adapter, "platform": spec.platform, "options": spec.options} for spec in specs]
 
 
@@ -170,10 +170,10 @@ def test_files_that_cannot_be_kept_cost_no_results(
 def test_a_signal_ends_the_runs_and_removes_their_folder(faults: Faults, number: signal.Signals) -> None:
     roots = []
 
-    def wait(cell: MatrixCell, site: CellSite) -> None:
-        roots.append(site.folder.parent)
+    def wait(cell: MatrixCell) -> None:
+        roots.append(cell.folder.parent)
         os.kill(os.getpid(), number)
-        assert site.stopping.wait(30)
+        assert cell.stopping.wait(30)
 
     answer = faults("raise", wait, "--by", "adapter")
     assert answer.code == 130

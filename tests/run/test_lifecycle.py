@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ import pytest
 
 import trial_runs
 from builders.specs import CURVE, make_spec
-from trial_runs import events_of, trial_context
+from trial_runs import events_of, go_on, trial_context
 from tuneoff.adapter import Adapter, Best, Capabilities
 from tuneoff.base.processes import kill
 from tuneoff.errors import ExperimentError, InfrastructureError, MissingPackageError, StepError, UserError
@@ -27,7 +27,7 @@ from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.lifecycle import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, run_lifecycle, undeploy_only
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.run.trial.run_trial import Decision, run_trial
+from tuneoff.run.trial.run_trial import run_trial
 
 
 class Scripted(Adapter):
@@ -179,15 +179,26 @@ def test_undeploy_alone_runs_in_a_fresh_process_after_a_kill(tmp_path: Path) -> 
     assert chosen.undeployed == 1
 
 
-def test_the_default_test_step_scores_the_own_checkpoint_in_a_fresh_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+BEST = Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5)
+
+
+@pytest.fixture
+def score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that trains a workload, and has the trial tested as by default: in a fresh process."""
     monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
-    run, best = context(tmp_path), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5)
+
+    def score(workload: str, **options: Any) -> None:
+        run = context(tmp_path, workload, **options)
+        run_trial(run.trial_context, "t00000", {"x": 0.5}, go_on)
+        Adapter.test(adapter()(run), BEST)
+
+    return score
+
+
+def test_the_default_test_step_scores_the_own_checkpoint_in_a_fresh_process(tmp_path: Path, score: Callable[..., None]) -> None:
     with pytest.raises(StepError, match=r"t00000 could not be tested: .*a checkpoint must be readable"):
-        Adapter.test(adapter()(run), best)
-    run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
-    Adapter.test(adapter()(run), best)
+        Adapter.test(adapter()(context(tmp_path)), BEST)
+    score("Curve")
     (tested,) = events_of(tmp_path, schema.Tested)
     assert tested.scores == {"test_loss": 0.5}
     assert tested.checkpoint_sha256 == read_checkpoint(checkpoint_path(tmp_path, "t00000")).sha256
@@ -195,14 +206,11 @@ def test_the_default_test_step_scores_the_own_checkpoint_in_a_fresh_process(
 
 
 def test_the_test_step_ends_with_its_process_and_not_with_its_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, score: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
-    run = context(tmp_path, workload="LeavingTest", note=str(tmp_path / "pid"))
-    run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
     begun = time.monotonic()
     try:
-        Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
+        score("LeavingTest", note=str(tmp_path / "pid"))
         assert time.monotonic() - begun < 120  # what keeps the output open would last 600 s
     finally:
         kill(int((tmp_path / "pid").read_text()))
@@ -210,23 +218,17 @@ def test_the_test_step_ends_with_its_process_and_not_with_its_output(
 
 
 def test_a_fault_in_the_workload_s_test_has_its_line_and_its_whole_traceback_in_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    score: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
-    run = context(tmp_path, workload="BrokenTest")
-    run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
     with pytest.raises(StepError, match=r"ValueError: no test split \(trial_runs\.py:\d+\)$"):
-        Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
+        score("BrokenTest")
     assert re.search(r'trial_runs\.py", line \d+, in test\n', capsys.readouterr().err)  # of a coordinator: its log
 
 
 def test_a_test_score_that_is_not_finite_fails_nothing_and_is_null_in_events_and_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, score: Callable[..., None]
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
-    run = context(tmp_path, workload="OddScores")
-    run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
-    Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
+    score("OddScores")
     (tested,) = events_of(tmp_path, schema.Tested)
     assert tested.scores == {"test_loss": 0.5, "test_f1": None, "test_ratio": None}
     assert tested.non_finite == {"test_f1": "nan", "test_ratio": "-inf"}

@@ -95,7 +95,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
                 {"seed": repeat.seed, "number": repeat.number, "because": {**repeat.because}} for repeat in summary.repeats
             ],
             "unfinished_seeds": [repeat.seed for repeat in summary.unfinished],
-            "flagged_seeds": list(summary.flagged),
+            "flagged_seeds": sorted({repeat.seed for repeat in summary.flagged}),
             "set_aside": summary.set_aside,
         }
         values = {**to_json(contents, ends), "controls": controls_output.to_json(controls(contents)), "repeats": repeats}

@@ -427,18 +427,8 @@ def _nearest(name: str, version: str, log: str, uv: str | None) -> list[str]:
             file.truncate()
             file.write(f"{name}{sign}{version}\n")
             file.flush()
-            words = [
-                uv,
-                "pip",
-                "compile",
-                "--quiet",
-                "--no-deps",
-                "--no-header",
-                "--no-annotate",
-                "--resolution",
-                resolution,
-                file.name,
-            ]
+            options = ["--quiet", "--no-deps", "--no-header", "--no-annotate", "--resolution"]
+            words = [uv, "pip", "compile", *options, resolution, file.name]
             ended = run_to_end(words, environment=_for_uv(_pip_settings()))
             near += re.findall(r"^[\w.-]+==(\S+)", ended.output, re.MULTILINE)[:1] if ended.code == 0 else []
     return near

@@ -40,7 +40,7 @@ from tuneoff.run.environments import ready
 from tuneoff.run.finish import finish, recover
 from tuneoff.run.progress import Listener
 from tuneoff.run.provenance import Provenance, prepare
-from tuneoff.run.repeats import Repeat, to_repeat
+from tuneoff.run.repeats import Repeat, of_blocks, to_repeat
 from tuneoff.run.run_ends import RunEnd, run_ends
 from tuneoff.run.supervisor.copies import supervise_copies
 from tuneoff.run.supervisor.execution import Execution, new_execution, undeploy_outside, write_spec
@@ -144,7 +144,9 @@ class _Matrix:
         for run in self.left:
             if (key := _data_key(run.spec)) not in self._data:
                 self._data[key] = prepare(run.spec.experiment.workload)
-        self._guard = machine.Guard(results, machine.stored_states(_looks(records)))
+        in_time = sorted(records, key=lambda record: record.started_at or "~")
+        looks = machine.stored_states(record.environment.get("machine_before") for record in in_time)
+        self._guard = machine.Guard(results, looks)
         self._power: PowerPlan | None = None  # ready from the first run on
         self._told: set[tuple[str, str]] = set()  # serious flags by label
         self._failed = 0
@@ -152,7 +154,7 @@ class _Matrix:
     def run_all(self, interrupt: threading.Event) -> bool:
         """Run what is left, until the command is interrupted or too many runs failed; tell whether it came to the end."""
         plan, listener = self._request.plan, self._request.listener
-        for block in {repeat.block: repeat for repeat in self._repeats.values()}.values():
+        for block in of_blocks(self._repeats):
             listener.noted(f"repetition {block.number} of the whole block of {block.text}")
         for note in self._request.notes(self.left) if self.left else ():
             listener.noted(note)
@@ -267,11 +269,6 @@ def _check_place(results: Path) -> None:
     """Raise ResultsError where the folder was removed or renamed by somebody else: the next run would make it anew."""
     if not (results / PLAN).exists():
         raise ResultsError(f"{results} must stay where it is while its runs go on, but it was removed or renamed")
-
-
-def _looks(records: Sequence[RunRecord]) -> list[Any]:
-    """Return the machine's states before the executions of a results folder, in the order of time."""
-    return [record.environment.get("machine_before") for record in sorted(records, key=lambda record: record.started_at or "~")]
 
 
 def _begun(results: Path) -> int:

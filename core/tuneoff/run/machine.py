@@ -114,7 +114,7 @@ def look(results: Path, proc: Path = PROC, sys: Path = SYS) -> MachineState:
         disk_free_bytes=free_bytes(results),
         temporary_free_bytes=free_bytes(Path(tempfile.gettempdir())),
         throttle_count=throttle_count(sys),
-        clock_source=clock_source(sys),
+        clock_source=_text(sys / CLOCK_SOURCE),  # tsc, kvm-clock, hpet, ...
         governor=governor(sys),
         frequency_limit=frequency_limit(sys),
         others_percent=None if each is None else 100 * max(0.0, each - TICKS_SECONDS) / seconds,
@@ -214,11 +214,6 @@ def throttle_count(sys: Path = SYS) -> int | None:
         with contextlib.suppress(OSError, ValueError):
             counts.append(int(path.read_text()))
     return sum(counts) if counts else None
-
-
-def clock_source(sys: Path = SYS) -> str | None:
-    """Return what the kernel reads the time from: tsc, kvm-clock, hpet, ..."""
-    return _text(sys / CLOCK_SOURCE)
 
 
 def governor(sys: Path = SYS) -> str | None:

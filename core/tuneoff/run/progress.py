@@ -111,9 +111,8 @@ class Tracker:
         t = event.t if process.boot_id == clock.boot_id() else clock.monotonic_ns()
         if isinstance(event, schema.Epoch):
             self._epoch(event, t)
-        elif isinstance(event, schema.Reported):
-            attempt = self.open.get((event.trial, event.attempt))
-            if attempt is not None:
+        elif isinstance(event, schema.Reported | schema.TrialLoaded):
+            if (attempt := self.open.get((event.trial, event.attempt))) is not None:
                 attempt.last_event_ns, attempt.in_report = t, False
         elif isinstance(event, schema.TrialSubmitted):
             self.submitted += event.attempt == 1
@@ -131,10 +130,6 @@ class Tracker:
                 boot_id=process.boot_id,
                 role=process.role,
             )
-        elif isinstance(event, schema.TrialLoaded):
-            attempt = self.open.get((event.trial, event.attempt))
-            if attempt is not None:
-                attempt.last_event_ns = t
         elif isinstance(event, schema.TrialEnded):
             self._ended(event)
         elif isinstance(event, schema.WorkerDied):

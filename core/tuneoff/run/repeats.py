@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tuneoff.base.format import counted
-from tuneoff.experiment.plan import Plan
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import REPEAT, is_final, repeat_number, selected_executions
 from tuneoff.run.machine import PASSING
@@ -35,8 +35,7 @@ class Repeated:
     blocks: int
     repeats: tuple[Repeat, ...] = ()
     unfinished: tuple[Repeat, ...] = ()
-    flagged: tuple[int, ...] = ()  # seeds of the blocks that still hold a flagged run
-    flags: Mapping[str, int] = field(default_factory=dict)  # runs of these blocks by the flag that they have
+    flagged: tuple[Repeat, ...] = ()  # blocks that still hold a flagged run
     set_aside: int = 0  # executions that stand for no run, which are kept and count nowhere
 
 
@@ -48,10 +47,10 @@ def flagged_blocks(plan: Plan, flags: Mapping[str, frozenset[str]], numbers: Map
     """
     repeats = {}
     for block, runs in _blocks(plan).items():
-        because = Counter(name for run_id in runs for name in sorted(flags.get(run_id, frozenset()) & PASSING))
+        because = Counter(name for run in runs for name in sorted(flags.get(run.run_id, frozenset()) & PASSING))
         if because:
-            repeat = Repeat(block=block, seed=_seed(plan, block), number=numbers.get(block, 0) + 1, because=dict(because))
-            repeats.update(dict.fromkeys(runs, repeat))
+            repeat = Repeat(block=block, seed=runs[0].spec.seed, number=numbers.get(block, 0) + 1, because=dict(because))
+            repeats.update({run.run_id: repeat for run in runs})
     return repeats
 
 
@@ -72,20 +71,19 @@ def repeated(plan: Plan, records: Sequence[RunRecord]) -> Repeated:
     blocks = _blocks(plan)
     repetitions = {(repeat.block, repeat.number): repeat for repeat in _repetitions(plan, records)}
     selected_ids = {record.execution_id for record in selected_executions(records).values()}
-    touched = {block for block, _ in repetitions}
-    runs = {run_id for block in touched for run_id in blocks.get(block, ())}
-    still_flagged = flagged_blocks(plan, _flags(records), {})
+    runs = {run.run_id for block, _ in repetitions for run in blocks.get(block, ())}
     return Repeated(
         blocks=len(blocks),
         repeats=tuple(repetitions.values()),
-        unfinished=tuple({repeat.block: repeat for repeat in _unfinished(plan, records).values()}.values()),
-        flagged=tuple(sorted({repeat.seed for repeat in still_flagged.values()})),
-        flags=sum(
-            (Counter(repeat.because) for repeat in {repeat.block: repeat for repeat in still_flagged.values()}.values()),
-            Counter(),
-        ),
+        unfinished=of_blocks(_unfinished(plan, records)),
+        flagged=of_blocks(flagged_blocks(plan, _flags(records), {})),
         set_aside=sum(record.run_id in runs and record.execution_id not in selected_ids for record in records),
     )
+
+
+def of_blocks(repeats: Mapping[str, Repeat]) -> tuple[Repeat, ...]:
+    """Return the repetitions of runs, once for each block."""
+    return tuple({repeat.block: repeat for repeat in repeats.values()}.values())
 
 
 def repeat_lines(summary: Repeated) -> list[str]:
@@ -102,7 +100,8 @@ def repeat_lines(summary: Repeated) -> list[str]:
     for repeat in summary.unfinished:
         lines.append(f"The repetition of seed {repeat.seed} is not complete, so its runs are of two executions: add --resume.")
     if summary.flagged:
-        names = ", ".join(f"{name}: {count}" for name, count in summary.flags.items())
+        flags = sum((Counter(repeat.because) for repeat in summary.flagged), Counter[str]())
+        names = ", ".join(f"{name}: {count}" for name, count in flags.items())
         lines.append(
             f"{len(summary.flagged)} of {of} hold{'s' if len(summary.flagged) == 1 else ''} a run with a flag of the machine "
             f"({names}); once all runs are done, `--resume --retry flagged` repeats them whole"
@@ -110,17 +109,13 @@ def repeat_lines(summary: Repeated) -> list[str]:
     return lines
 
 
-def _blocks(plan: Plan) -> dict[int, list[str]]:
-    """Return the ids of the runs that are executed, by the block of their seed, warm-ups left out."""
-    blocks: dict[int, list[str]] = {}
+def _blocks(plan: Plan) -> dict[int, list[PlannedRun]]:
+    """Return the runs that are executed, by the block of their seed, warm-ups left out."""
+    blocks: dict[int, list[PlannedRun]] = {}
     for run in plan.counted:
         if run.skip_reason is None:
-            blocks.setdefault(run.block, []).append(run.run_id)
+            blocks.setdefault(run.block, []).append(run)
     return blocks
-
-
-def _seed(plan: Plan, block: int) -> int:
-    return next(run.spec.seed for run in plan.counted if run.block == block)
 
 
 def _flags(records: Sequence[RunRecord]) -> dict[str, frozenset[str]]:
@@ -133,9 +128,9 @@ def _repetitions(plan: Plan, records: Sequence[RunRecord]) -> list[Repeat]:
     runs = {run.run_id: run for run in plan.counted}
     repetitions = []
     for record in records:
-        stored, number, run = record.environment.get(REPEAT), repeat_number(record), runs.get(record.run_id)
-        if run is not None and number > 0 and isinstance(stored, Mapping):
-            because = stored.get("because")
+        number, run = repeat_number(record), runs.get(record.run_id)
+        if run is not None and number > 0:
+            because = record.environment[REPEAT].get("because")
             flags = because if isinstance(because, Mapping) else {}
             repetitions.append(Repeat(block=run.block, seed=run.spec.seed, number=number, because=flags))
     return sorted(repetitions, key=lambda repeat: (repeat.block, repeat.number))
@@ -151,6 +146,6 @@ def _unfinished(plan: Plan, records: Sequence[RunRecord]) -> dict[str, Repeat]:
     unfinished: dict[str, Repeat] = {}
     for block, runs in _blocks(plan).items():
         repeat = latest.get(block)
-        if repeat is not None and not set(runs) <= _ended(records, repeat.number):
-            unfinished.update(dict.fromkeys(runs, repeat))
+        if repeat is not None and not {run.run_id for run in runs} <= _ended(records, repeat.number):
+            unfinished.update({run.run_id: repeat for run in runs})
     return unfinished

@@ -61,22 +61,6 @@ def test_a_quota_is_refused_before_the_first_run_where_there_are_no_control_grou
 
 
 @pytest.mark.slow
-def test_by_default_a_run_beside_another_one_that_holds_the_processors_is_as_any_other(plan: MakePlan, tmp_path: Path) -> None:
-    execute(PlanRequest(plan=plan(seeds=1, count=1), results=tmp_path / "alone"))
-    with ReservedProcessors() as other:
-        other.take(1, usable_processors()[-1:])
-        execute(PlanRequest(plan=plan(seeds=1, count=1), results=tmp_path / "beside"))
-    found = {
-        (record.environment["limits"]["cpus"], attempt.cpus_allowed)
-        for name in ("alone", "beside")
-        for record in read_runs(tmp_path / name)
-        for trial in record.trials
-        for attempt in trial.attempts
-    }
-    assert found == {("none (declared, not enforced)", len(usable_processors()))}
-
-
-@pytest.mark.slow
 def test_all_runs_of_a_matrix_have_the_processors_that_it_held_from_its_start(plan: MakePlan, tmp_path: Path) -> None:
     try:
         execute(PlanRequest(plan=plan(seeds=2, count=1, cpu_limit="affinity"), results=tmp_path / "results"))

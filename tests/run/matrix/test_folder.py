@@ -94,19 +94,6 @@ def test_a_command_waits_while_the_guardian_of_a_dead_one_cleans_up(tmp_path: Pa
     opened[0].close()
 
 
-def test_a_guardian_that_never_ends_is_not_waited_for_for_ever(
-    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(folder_module, "CLEANING_SECONDS", 0.1)
-    ResultsFolder(tmp_path / "r", plan, resume=False).close()
-    (tmp_path / "r" / LOCK).write_text("4194303\n")
-    guardian = os.open(tmp_path / "r" / LOCK, os.O_RDWR)
-    fcntl.flock(guardian, fcntl.LOCK_EX)
-    with pytest.raises(ResultsError, match="in use"):
-        ResultsFolder(tmp_path / "r", plan, resume=True)
-    os.close(guardian)
-
-
 def test_a_stopped_guardian_of_a_dead_command_is_named_with_the_way_out(
     tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,7 +94,6 @@ def test_a_full_disk_leaves_no_half_of_what_a_run_is_given(tmp_path: Path, write
     [
         (errno.ENOSPC, "the disk was full", False),
         (errno.EDQUOT, "the quota was used up", True),
-        (errno.EROFS, "the disk was read-only", False),
     ],
 )
 def test_a_run_whose_record_met_a_full_disk_was_not_killed_by_the_user(

@@ -26,17 +26,15 @@ ADAPTERS, SEEDS = ("serial", "optuna"), (0, 1, 2)
 SPECS = {(adapter, seed): made_spec(adapter, seed=seed) for seed in SEEDS for adapter in ADAPTERS}
 
 
-@pytest.fixture
-def plan() -> Plan:
-    return made_plan()
-
-
 def made_plan(skipped: Sequence[tuple[str, int]] = ()) -> Plan:
     runs = [
         planned_run(spec, block=seed, skip_reason="why not" if (adapter, seed) in skipped else None)
         for (adapter, seed), spec in SPECS.items()
     ]
     return plan_of(runs)
+
+
+PLAN = made_plan()
 
 
 def execution(adapter: str, seed: int, number: int = 0, flags: Sequence[str] = (), **changes: Any) -> RunRecord:
@@ -58,41 +56,41 @@ def cells(plan: Plan, run_ids: Sequence[str]) -> set[tuple[str, int]]:
     return {(run.spec.adapter, run.spec.seed) for run in plan.runs if run.run_id in run_ids}
 
 
-def test_a_flagged_run_repeats_all_runs_of_its_seed(plan: Plan) -> None:
-    found = to_repeat(plan, flagged(all_done(), "optuna", 1, "disturbed"), flagged=True)
-    assert cells(plan, list(found)) == {("serial", 1), ("optuna", 1)}
+def test_a_flagged_run_repeats_all_runs_of_its_seed() -> None:
+    found = to_repeat(PLAN, flagged(all_done(), "optuna", 1, "disturbed"), flagged=True)
+    assert cells(PLAN, list(found)) == {("serial", 1), ("optuna", 1)}
     (repeat,) = {id(one): one for one in found.values()}.values()
     assert (repeat.number, repeat.seed, repeat.because) == (1, 1, {"disturbed": 1})
 
 
-def test_the_decision_sees_names_of_flags_and_no_result(plan: Plan) -> None:
+def test_the_decision_sees_names_of_flags_and_no_result() -> None:
     assert list(inspect.signature(flagged_blocks).parameters) == ["plan", "flags", "numbers"]
     good = flagged(all_done(), "serial", 0, "machine_drift")
     bad = [replace(record, status="failed", reason="boom", charged="framework", metrics={}, trials=()) for record in good]
-    assert set(to_repeat(plan, good, flagged=True)) == set(to_repeat(plan, bad, flagged=True))
+    assert set(to_repeat(PLAN, good, flagged=True)) == set(to_repeat(PLAN, bad, flagged=True))
 
 
 def test_skipped_runs_are_not_repeated() -> None:
     plan = made_plan(skipped=[("optuna", 1)])
     found = to_repeat(plan, flagged(all_done(), "serial", 1, "low_memory"), flagged=True)
-    assert cells(plan, list(found)) == {("serial", 1)}
+    assert cells(PLAN, list(found)) == {("serial", 1)}
 
 
-def test_a_repetition_that_is_flagged_again_is_repeated_again(plan: Plan) -> None:
+def test_a_repetition_that_is_flagged_again_is_repeated_again() -> None:
     records = [*all_done(), execution("serial", 1, 1, flags=["disturbed"]), execution("optuna", 1, 1)]
-    assert {repeat.number for repeat in to_repeat(plan, records, flagged=True).values()} == {2}
+    assert {repeat.number for repeat in to_repeat(PLAN, records, flagged=True).values()} == {2}
     records += [execution("serial", 1, 2), execution("optuna", 1, 2)]
-    assert to_repeat(plan, records, flagged=True) == {}
+    assert to_repeat(PLAN, records, flagged=True) == {}
 
 
-def test_a_plain_resume_completes_a_repetition_that_was_cut(plan: Plan) -> None:
+def test_a_plain_resume_completes_a_repetition_that_was_cut() -> None:
     first = flagged(all_done(), "optuna", 1, "disturbed")
     cut = execution("optuna", 1, 1, status="interrupted", reason="interrupted by the user", charged="user")
     for records in ([*first, execution("serial", 1, 1)], [*first, execution("serial", 1, 1), cut]):
-        found = to_repeat(plan, records, flagged=False)
-        assert cells(plan, list(found)) == {("optuna", 1)}
+        found = to_repeat(PLAN, records, flagged=False)
+        assert cells(PLAN, list(found)) == {("optuna", 1)}
         assert {repeat.number for repeat in found.values()} == {1}
-        assert "not complete" in "\n".join(repeat_lines(repeated(plan, records)))
+        assert "not complete" in "\n".join(repeat_lines(repeated(PLAN, records)))
 
 
 def test_a_repetition_stands_whatever_it_came_to() -> None:
@@ -108,15 +106,15 @@ def test_a_repetition_stands_whatever_it_came_to() -> None:
     ] == [execution("serial", 1, 2).execution_id]
 
 
-def test_what_was_repeated_is_counted_below_the_table(plan: Plan) -> None:
-    assert repeat_lines(repeated(plan, all_done())) == []
+def test_what_was_repeated_is_counted_below_the_table() -> None:
+    assert repeat_lines(repeated(PLAN, all_done())) == []
     records = flagged(all_done(), "serial", 2, "low_disk")
-    assert repeat_lines(repeated(plan, records)) == [
+    assert repeat_lines(repeated(PLAN, records)) == [
         "1 of 3 blocks holds a run with a flag of the machine (low_disk: 1); "
         "once all runs are done, `--resume --retry flagged` repeats them whole"
     ]
     records += [execution("serial", 2, 1), execution("optuna", 2, 1)]
-    assert repeat_lines(repeated(plan, records)) == [
+    assert repeat_lines(repeated(PLAN, records)) == [
         "Repeated whole for reasons of the machine, decided blind to results: 1 of 3 blocks; "
         "2 further executions kept, not counted.",
         "  repetition 1 of seed 2: disturbed in 1 run",
@@ -206,10 +204,7 @@ def test_failed_runs_are_repeated_and_seeds_are_added_without_training_the_other
     assert main(["verify", "results"]) == 0
 
 
-@pytest.mark.parametrize("name", ["best_differs", "steal", "slow_clock_source", "frequency_limited", "left_behind"])
-def test_flags_of_results_and_of_the_machine_as_it_is_repeat_nothing(plan: Plan, name: str) -> None:
-    assert to_repeat(plan, flagged(all_done(), "optuna", 1, name), flagged=True) == {}
-
-
-def test_nothing_is_repeated_unless_it_is_asked_for(plan: Plan) -> None:
-    assert to_repeat(plan, flagged(all_done(), "optuna", 1, "disturbed"), flagged=False) == {}
+def test_nothing_else_is_repeated() -> None:
+    for name in ("best_differs", "steal", "slow_clock_source", "frequency_limited", "left_behind"):  # of results, of the machine
+        assert to_repeat(PLAN, flagged(all_done(), "optuna", 1, name), flagged=True) == {}
+    assert to_repeat(PLAN, flagged(all_done(), "optuna", 1, "disturbed"), flagged=False) == {}  # it is not asked for

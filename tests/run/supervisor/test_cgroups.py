@@ -164,39 +164,27 @@ def test_without_permission_to_make_groups_the_reason_says_so(
     [
         ("cgroup v1", "cpu/own/cpu.cfs_quota_us", "150000", 1.5),
         ("cgroup v1", "cpu/own/cpu.cfs_quota_us", "-1", None),
+        ("cgroup v1", "cpu/cpu.cfs_quota_us", "50000", 0.5),  # a container may see its own group alone
         ("cgroup v2", "above/own/cpu.max", "50000 100000", 0.5),
         ("cgroup v2", "above/own/cpu.max", "max 100000", None),
+        ("cgroup v2", "cpu.max", "50000 100000", 0.5),
+        ("cgroup v1", "memory/own/memory.limit_in_bytes", "max", None),
+        ("cgroup v1", "memory/own/memory.limit_in_bytes", "600000000", 600_000_000),
+        ("cgroup v2", "above/own/memory.max", "max", None),
+        ("cgroup v2", "above/own/memory.max", "600000000", 600_000_000),
     ],
 )
-def test_the_quota_of_a_container_is_read(root: Path, version: str, file: str, content: str, expected: float | None) -> None:
-    assert own_quota(root) is None
-    (root / file).write_text(content)
-    if version == "cgroup v1":
-        (root / file).with_name("cpu.cfs_period_us").write_text("100000")
-    assert own_quota(root) == expected
-
-
-@pytest.mark.parametrize(("version", "file"), [("cgroup v1", "cpu/cpu.cfs_quota_us"), ("cgroup v2", "cpu.max")])
-def test_the_quota_of_a_container_is_read_where_it_sees_its_own_group_alone(
-    root: Path, version: str, file: str, membership: Path
+def test_the_limits_of_a_container_are_read(
+    root: Path, version: str, file: str, content: str, expected: float | None, membership: Path
 ) -> None:
-    membership.write_text("1:cpu,cpuacct:/of/the/host\n0::/of/the/host\n")
-    (root / file).write_text("50000" if version == "cgroup v1" else "50000 100000")
-    (root / "cpu").mkdir(exist_ok=True)
-    (root / "cpu" / "cpu.cfs_period_us").write_text("100000")
-    assert own_quota(root) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("version", "file"), [("cgroup v1", "memory/own/memory.limit_in_bytes"), ("cgroup v2", "above/own/memory.max")]
-)
-def test_the_memory_of_a_container_is_read(root: Path, version: str, file: str) -> None:
-    (root / file).unlink(missing_ok=True)
-    assert own_memory(root) is None
-    (root / file).write_text("max\n")
-    assert own_memory(root) is None
-    (root / file).write_text("600000000\n")
-    assert own_memory(root) == 600_000_000
+    own = own_memory if "memory" in file else own_quota
+    if "own" not in file:
+        membership.write_text("1:cpu,cpuacct:/of/the/host\n0::/of/the/host\n")
+    assert own(root) is None
+    (root / file).write_text(f"{content}\n")
+    if file.endswith("quota_us"):
+        (root / file).with_name("cpu.cfs_period_us").write_text("100000")
+    assert own(root) == expected
 
 
 # --- making ---
@@ -248,13 +236,13 @@ def test_a_group_that_cannot_be_made_takes_the_earlier_ones_with_it(
 
 @pytest.mark.usefixtures("_removable")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_quota_that_the_kernel_refuses_leaves_the_limit_of_memory(
+def test_a_quota_that_the_kernel_refuses_leaves_the_limit_of_memory_where_that_has_groups_of_its_own(
     tmp_path: Path, root: Path, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(monkeypatch, "write_text", LIMIT_FILES[version, "cpu"])
     groups = make_groups(execution(tmp_path), BOTH, root)
     assert groups["cpu"] == Groups(text=f"{version}: Invalid argument")
-    assert len(groups["memory"].folders) == len(groups_in(root)) == 2
+    assert len(groups["memory"].folders) == len(groups_in(root)) == (2 if version == "cgroup v1" else 0)
 
 
 @pytest.mark.usefixtures("_removable")

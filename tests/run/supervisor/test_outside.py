@@ -66,14 +66,21 @@ def killed_execution(results: Path, cluster: Path) -> tuple[Execution, Path]:
     return execution, thing
 
 
-def test_the_next_command_undeploys_what_is_still_outside(tmp_path: Path, cluster: Path) -> None:
-    execution, thing = killed_execution(tmp_path / "results", cluster)
-    assert left_outside(execution.folder) == [TEXT]
-    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
+def test_the_next_command_undeploys_what_is_still_outside_or_says_what_it_is(tmp_path: Path, cluster: Path) -> None:
+    results = tmp_path / "results"
+    execution, thing = killed_execution(results, cluster)
+    assert clean_execution(execution.folder) == left_outside(execution.folder) == [TEXT]
+    (cluster / "away").touch()
+    assert undeploy_outside(results, specs(cluster), 20) == [TEXT]
+    assert undeploy_outside(results, specs(cluster), 0) == [TEXT]  # no time, no try
+    (cluster / "away").unlink()
+    assert undeploy_outside(results, specs(cluster), 20) == []
     assert not thing.exists()
     ends = [event for _, event in EventLog(execution.folder / "events") if isinstance(event, StepEnded)]
-    assert [(end.step, end.error) for end in ends] == [("undeploy", None)]
-    assert undeploy_outside(tmp_path / "results", specs(cluster), 0) == []
+    assert [(end.step, end.error is None) for end in ends] == [("undeploy", False), ("undeploy", True)]
+    assert undeploy_outside(results, specs(cluster), 0) == []
+    used = Path((tmp_path / "cluster.temporary").read_text())  # in no record: that of Ray would name what every Ray has
+    assert (used.parent, used.name[:8], used.exists()) == (Path(tempfile.gettempdir()), "tuneoff-", False)
 
 
 def test_the_guardian_undeploys_what_its_own_command_has_begun(tmp_path: Path, cluster: Path) -> None:
@@ -91,26 +98,6 @@ def test_the_guardian_undeploys_what_its_own_command_has_begun(tmp_path: Path, c
     assert left_outside(execution.folder) == []
 
 
-def test_what_cannot_be_removed_is_told_and_tried_again(tmp_path: Path, cluster: Path) -> None:
-    _, thing = killed_execution(tmp_path / "results", cluster)
-    (cluster / "away").touch()
-    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == [TEXT]
-    assert undeploy_outside(tmp_path / "results", specs(cluster), 0) == [TEXT]  # no time, no try
-    (cluster / "away").unlink()
-    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
-    assert not thing.exists()
-
-
-def test_an_undeploy_has_a_temporary_folder_of_its_own_that_no_record_can_name(tmp_path: Path, cluster: Path) -> None:
-    """Else a record of Ray names what every Ray of this user has: `ray` in the folder for temporary files."""
-    killed_execution(tmp_path / "results", cluster)
-    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
-    used = Path((tmp_path / "cluster.temporary").read_text())
-    assert used.parent == Path(tempfile.gettempdir())
-    assert used.name.startswith("tuneoff-")
-    assert not used.exists()
-
-
 @pytest.mark.parametrize("text", ["{}", None])
 def test_what_the_folder_says_of_its_run_is_not_believed(tmp_path: Path, cluster: Path, text: str | None) -> None:
     execution, thing = killed_execution(tmp_path / "results", cluster)
@@ -125,39 +112,30 @@ def test_what_the_folder_says_of_its_run_is_not_believed(tmp_path: Path, cluster
     assert (theirs / execution.execution_id).exists()
 
 
-def _of_another_plan(execution: Execution, tmp_path: Path) -> None:
-    execution.folder.parent.rename(execution.folder.parent.with_name("another"))
+def _as_a_link(folder: Path) -> None:
+    folder.rename(folder.parents[3] / "elsewhere")
+    folder.symlink_to(folder.parents[3] / "elsewhere")
 
 
-def _named_otherwise(execution: Execution, tmp_path: Path) -> None:
-    execution.folder.rename(execution.folder.with_name("x"))
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "of another plan": lambda folder: folder.parent.rename(folder.parent.with_name("another")),
+    "named otherwise": lambda folder: folder.rename(folder.with_name("x")),
+    "with a link": lambda folder: (folder / "later").symlink_to(folder / "nowhere"),
+    "with a framework's folder elsewhere": lambda folder: (folder / "framework").symlink_to(folder / "nowhere"),
+    "as a link": _as_a_link,
+}
 
 
-def _with_a_link(execution: Execution, tmp_path: Path) -> None:
-    (execution.folder / "later").symlink_to(tmp_path / "nowhere")
-
-
-def _with_a_framework_s_folder_elsewhere(execution: Execution, tmp_path: Path) -> None:
-    (execution.folder / "framework").symlink_to(tmp_path / "nowhere")
-
-
-def _as_a_link(execution: Execution, tmp_path: Path) -> None:
-    execution.folder.rename(tmp_path / "elsewhere")
-    execution.folder.symlink_to(tmp_path / "elsewhere")
-
-
-@pytest.mark.parametrize(
-    "change", [_of_another_plan, _named_otherwise, _with_a_link, _with_a_framework_s_folder_elsewhere, _as_a_link]
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_is_no_execution_of_the_plan_is_told_and_left(
-    tmp_path: Path, cluster: Path, caplog: pytest.LogCaptureFixture, change: Callable[[Execution, Path], None]
+    tmp_path: Path, cluster: Path, caplog: pytest.LogCaptureFixture, change: str
 ) -> None:
     execution, thing = killed_execution(tmp_path / "results", cluster)
-    change(execution, tmp_path)
+    CHANGES[change](execution.folder)
     undeploy_outside(tmp_path / "results", specs(cluster), 20)
     assert thing.exists()
     assert "is not un-deployed: " in caplog.text
-    assert not (tmp_path / "nowhere").exists()
+    assert not (execution.folder / "nowhere").exists()
 
 
 def test_what_a_framework_leaves_in_its_own_folder_keeps_nothing_from_being_undeployed(tmp_path: Path, cluster: Path) -> None:
@@ -180,11 +158,6 @@ def test_an_execution_that_cannot_be_written_is_told_and_the_others_are_undeploy
     assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == [TEXT]
     assert (kept.exists(), thing.exists()) == (True, False)
     assert f"{blocked.folder} is not un-deployed: " in caplog.text
-
-
-def test_an_execution_with_something_outside_is_not_clean(tmp_path: Path, cluster: Path) -> None:
-    execution, _ = killed_execution(tmp_path / "results", cluster)
-    assert clean_execution(execution.folder) == [TEXT]
 
 
 def test_a_run_that_failed_names_what_is_outside_and_its_sealed_events_stay_as_they_are(tmp_path: Path, cluster: Path) -> None:

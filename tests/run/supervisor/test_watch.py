@@ -27,6 +27,12 @@ from tuneoff.run.trial.faults import asked_kills, kill_cause, out_of_memory_kill
 from waiting import until
 
 
+@pytest.fixture(autouse=True)
+def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of what has died is written at the next look."""
+    monkeypatch.setattr(watch, "SETTLE_NS", 0)
+
+
 @pytest.mark.parametrize(
     ("limits", "limit", "cause"),
     [
@@ -60,9 +66,8 @@ def test_silence_in_the_report_is_charged_to_the_framework(
 
 
 def test_a_trial_on_another_host_is_alive_until_its_adapter_sees_its_death_and_is_killed_there(
-    tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, process: subprocess.Popen[str]
 ) -> None:
-    monkeypatch.setattr(watch, "SETTLE_NS", 0)
     trial_watch, tracker = watched(tmp_path, process.pid, memory=1)
     attempt = tracker.open["t0", 1]
     attempt.boot_id, attempt.pid = "another", 2**30  # no such process here
@@ -133,9 +138,8 @@ def test_the_watchdog_leaves_a_trial_in_a_control_group_to_the_kernel_for_a_mome
 
 
 def test_a_trial_that_the_kernel_ended_was_out_of_memory_in_its_control_group(
-    tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, process: subprocess.Popen[str]
 ) -> None:
-    monkeypatch.setattr(watch, "SETTLE_NS", 0)
     group = tmp_path / "group"
     group.mkdir()
     trial_watch, _ = watched(tmp_path, process.pid, cgroups=[str(group)], memory=50_000_000)
@@ -150,7 +154,7 @@ def test_a_trial_that_the_kernel_ended_was_out_of_memory_in_its_control_group(
 
 
 def test_a_death_before_the_kernel_s_kill_on_the_same_slot_is_not_charged_to_memory(
-    tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, process: subprocess.Popen[str]
 ) -> None:
     group = tmp_path / "group"
     group.mkdir()
@@ -161,16 +165,13 @@ def test_a_death_before_the_kernel_s_kill_on_the_same_slot_is_not_charged_to_mem
     (group / "memory.events").write_text("oom_kill 1\n")  # of the trial that followed on the slot
     tracker.open["t1", 1] = replace(tracker.open["t0", 1], trial="t1", gone_since_ns=None)
     trial_watch.look()
-    monkeypatch.setattr(watch, "SETTLE_NS", 0)
+    del tracker.open["t0", 1]  # its end was read
     trial_watch.look()
     assert [event.trial for event in events_of(tmp_path, schema.TrialKilled)] == ["t1"]
     assert [event.trial for event in events_of(tmp_path, schema.TrialEnded)] == ["t0", "t1"]
 
 
-def test_a_trial_in_a_pod_is_its_adapter_s_matter_until_the_run_is_over(
-    tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch, "SETTLE_NS", 0)
+def test_a_trial_in_a_pod_is_its_adapter_s_matter_until_the_run_is_over(tmp_path: Path, process: subprocess.Popen[str]) -> None:
     trial_watch, tracker = watched(tmp_path, process.pid, memory=1, trial_seconds=1.0, silence_seconds=1.0)
     tracker.open["t0", 1].role = POD
     trial_watch.look()
@@ -199,13 +200,11 @@ def test_a_trial_in_a_pod_is_its_adapter_s_matter_until_the_run_is_over(
 def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
     tmp_path: Path,
     process: subprocess.Popen[str],
-    monkeypatch: pytest.MonkeyPatch,
     epochs: int,
     stop_epoch: int | None,
     killed: bool,
     state: str,
 ) -> None:
-    monkeypatch.setattr(watch, "SETTLE_NS", 0)
     trial_watch, tracker = watched(tmp_path, process.pid)
     attempt = tracker.open["t0", 1]
     attempt.epochs, attempt.stop_epoch, attempt.killed = epochs, stop_epoch, killed
@@ -271,7 +270,7 @@ def test_the_exit_of_a_trial_s_process_is_timed_when_it_happens_and_not_when_it_
     before = clock.monotonic_ns()
     process.kill()
     process.wait()
-    until(lambda: trial_watch._exits._gone)
+    until(lambda: trial_watch._exits.gone)
     looked_for = clock.monotonic_ns()
     trial_watch.look()
     (gone,) = exits_in(tmp_path)
@@ -391,9 +390,8 @@ def test_a_trial_whose_child_the_kernel_ended_is_out_of_memory_though_it_lives(
 
 
 def test_an_end_that_was_seen_late_is_uncertain_by_the_time_since_its_process_was_seen_alive(
-    tmp_path: Path, grandparent: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, grandparent: subprocess.Popen[str]
 ) -> None:
-    monkeypatch.setattr("tuneoff.run.supervisor.watch.SETTLE_NS", 0)
     trial_watch, tracker = watched(tmp_path, grandparent.pid)
     trial_watch.look()
     seen = tracker.open["t0", 1].seen_ns

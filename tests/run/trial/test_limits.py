@@ -113,10 +113,3 @@ def test_a_process_whose_parent_died_before_it_could_ask_the_kernel_dies_too(sta
         [sys.executable, "-c", STARTER, ORPHAN, state, told], stdout=subprocess.PIPE, text=True, check=True, timeout=60
     )
     assert done.stdout == output
-
-
-def test_limits_survive_the_trip_to_a_trial_s_process(tmp_path: Path) -> None:
-    limits = (SlotLimits(processors=(2, 3), memory_cgroup="/a"), SlotLimits(cpu_cgroup="/b"))
-    context = trial_context(tmp_path, limits=limits)
-    assert TrialContext.read(context.path) == context
-    assert context.memory_cgroups == ("/a",)

@@ -26,7 +26,6 @@ multiprocessing.set_start_method("fork")  # as a framework may have left it
 signal.signal(signal.SIGTERM, mine := lambda number, frame: None)
 sys.argv, before = ["framework", "--its=own"], os.getcwd()
 os.umask(0o027)
-{defect}
 context = TrialContext.read(sys.stdin.read())
 layers = [[64], [64], [32]]
 for number, kind in enumerate(("fine", *{kinds}, "fine")):
@@ -39,7 +38,7 @@ for number, kind in enumerate(("fine", *{kinds}, "fine")):
 """
 
 
-def run_trials(tmp_path: Path, *kinds: str, defect: str = "") -> tuple[list[str], list[dict[str, Any]], int]:
+def run_trials(tmp_path: Path, *kinds: str) -> tuple[list[str], list[dict[str, Any]], int]:
     """Return what trials of one process gave, what each noted, and how the process ended."""
     here = tmp_path / "experiment"
     here.mkdir()
@@ -54,7 +53,7 @@ def run_trials(tmp_path: Path, *kinds: str, defect: str = "") -> tuple[list[str]
         folder=str(here),
         umask=0o022,
     )
-    program = TRIALS.format(kinds=kinds, defect=defect)
+    program = TRIALS.format(kinds=kinds)
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     done = subprocess.run(
         [sys.executable, "-c", program], input=str(context.path), env=environment, capture_output=True, text=True, check=False
@@ -234,9 +233,3 @@ def test_torch_draws_anew_in_each_training_also_where_its_state_was_put_back() -
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_without_copies_a_list_grows_from_trial_to_trial(tmp_path: Path) -> None:
-    """The planted defect: what `own_copy` is there for."""
-    _, notes, _ = run_trials(tmp_path, defect="tuneoff.run.trial.run_trial.own_copy = lambda value: value")
-    assert [note["layers"] for note in notes] == [[64]]

@@ -63,25 +63,26 @@ def group_sites(wanted: Sequence[Controller], root: Path | None = None) -> dict[
 
 def own_quota(root: Path | None = None) -> float | None:
     """Return how many processors' time this process's own group may use, as in a container with a limit; None: no limit."""
-    root = root or ROOT
-    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-        if (root / "cpu" / "cgroup.procs").exists():
-            group = _own_group(root / "cpu", "cpu")
-            quota = int((group / "cpu.cfs_quota_us").read_text())
-            return quota / int((group / "cpu.cfs_period_us").read_text()) if quota > 0 else None
-        quota_text, period_text = (_own_group(root, "") / "cpu.max").read_text().split()
-        return int(quota_text) / int(period_text)  # "max" is not a limit
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # "max" is not a limit
+        file = _own_limit("cpu", root or ROOT)
+        quota, *period = file.read_text().split()
+        (period_text,) = period or file.with_name("cpu.cfs_period_us").read_text().split()
+        return int(quota) / int(period_text) if int(quota) > 0 else None
     return None
 
 
 def own_memory(root: Path | None = None) -> int | None:
     """Return how many bytes of memory this process's own group may use, as in a container with a limit; None: no limit."""
-    root = root or ROOT
-    with contextlib.suppress(OSError, ValueError):
-        if (root / "memory" / "cgroup.procs").exists():
-            return int((_own_group(root / "memory", "memory") / LIMIT_FILES[V1, "memory"]).read_text())
-        return int((_own_group(root, "") / LIMIT_FILES[V2, "memory"]).read_text())  # "max" is not a limit
+    with contextlib.suppress(OSError, ValueError):  # "max" is not a limit
+        return int(_own_limit("memory", root or ROOT).read_text())
     return None
+
+
+def _own_limit(controller: Controller, root: Path) -> Path:
+    """Return the file with a limit of this process's own group."""
+    if (root / controller / "cgroup.procs").exists():
+        return _own_group(root / controller, controller) / LIMIT_FILES[V1, controller]
+    return _own_group(root, "") / LIMIT_FILES[V2, controller]
 
 
 def _v2_sites(root: Path, wanted: Sequence[Controller]) -> dict[Controller, GroupSite]:
@@ -133,36 +134,21 @@ def make_groups(
 ) -> dict[Controller, Groups]:
     """Make a group per slot and return it by controller; `limits`: bytes of memory, processors' worth of CPU time.
 
-    Each is remembered before it is made. One that no process can enter, or that takes no limit, is removed. `of_run`: one group
-    alone, for the whole run, numbered after the slots.
+    Each is remembered before it is made. Where a process cannot enter one, or one takes no limit, all are removed.
+    `of_run`: one group alone, for the whole run, numbered after the slots.
     """
     count = execution.spec.experiment.workers.count
     numbers = (count,) if of_run else range(count)
     sites = group_sites(list(limits), root)
-    groups = {controller: Groups(text=site.text) for controller, site in sites.items() if site.parent is None}
-    parents = {controller: site.parent for controller, site in sites.items() if site.parent is not None}
-    while parents:
-        first, parent = next(iter(parents.items()))
-        version = sites[first].version
-        together = [controller for controller in parents if parents[controller] == parent]
-        of_groups = [_folder(execution, parent, number) for number in numbers]
-        problem = _make_all(execution, of_groups, {name: limit_settings(version, name, limits[name]) for name in together})
-        if problem is None:
-            folders = tuple(map(str, of_groups))
-            groups.update({controller: Groups(text=version, folders=folders) for controller in together})
-        else:  # without the controller whose limit was refused it is tried again
-            together = [problem.controller] if problem.controller is not None else together
-            groups.update({controller: Groups(text=f"{version}: {problem.text}") for controller in together})
-        parents = {controller: folder for controller, folder in parents.items() if controller not in groups}
+    groups = {controller: Groups(text=site.text) for controller, site in sites.items()}
+    for parent in dict.fromkeys(site.parent for site in sites.values() if site.parent is not None):
+        together = [controller for controller, site in sites.items() if site.parent == parent]
+        version = sites[together[0]].version
+        folders = [_folder(execution, parent, number) for number in numbers]
+        problem = _make_all(execution, folders, {name: limit_settings(version, name, limits[name]) for name in together})
+        made = Groups(text=f"{version}: {problem}") if problem else Groups(text=version, folders=tuple(map(str, folders)))
+        groups.update(dict.fromkeys(together, made))
     return groups
-
-
-@dataclass(frozen=True, slots=True)
-class GroupProblem:
-    """Why there is no group."""
-
-    text: str
-    controller: Controller | None = None  # whose limit the group did not take; None: there can be no group
 
 
 def enter(execution: Execution, groups: Mapping[Controller, Groups], root: Path | None = None) -> Callable[[], int]:
@@ -200,40 +186,30 @@ def _join(folder: Path) -> None:
     (folder / "cgroup.procs").write_text(str(os.getpid()))
 
 
-def _make_all(
-    execution: Execution, wanted: Sequence[Path], settings: Mapping[Controller, Mapping[str, str]]
-) -> GroupProblem | None:
-    """Make all of these groups, or none of them."""
-    folders: list[Path] = []
-    problem = None
-    for folder in wanted:
+def _make_all(execution: Execution, folders: Sequence[Path], settings: Mapping[Controller, Mapping[str, str]]) -> str | None:
+    """Make all of these groups, or none of them, and return why."""
+    for number, folder in enumerate(folders, start=1):
         remember(execution.folder, "cgroup", str(folder))
-        folders.append(folder)
-        problem = make_group(folder, settings)
-        if problem is not None:
-            break
-    if problem is not None:
-        for folder in folders:
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-    return problem
+        if (problem := make_group(folder, settings)) is not None:
+            for begun in folders[:number]:
+                with contextlib.suppress(OSError):
+                    os.rmdir(begun)
+            return problem
+    return None
 
 
-def make_group(folder: Path, settings: Mapping[Controller, Mapping[str, str]]) -> GroupProblem | None:
+def make_group(folder: Path, settings: Mapping[Controller, Mapping[str, str]]) -> str | None:
     """Make a group with the limits that `limit_settings` has for its controllers, or return why no process can have them."""
     try:
         folder.mkdir()
+        for (file, limit), *others in (values.items() for values in settings.values()):
+            (folder / file).write_text(limit)
+            for other, value in others:
+                with contextlib.suppress(OSError):  # absent on some kernels
+                    (folder / other).write_text(value)
     except OSError as error:
-        return GroupProblem(error.strerror or str(error))
-    for controller, values in settings.items():
-        for position, (file, value) in enumerate(values.items()):
-            try:
-                (folder / file).write_text(value)
-            except OSError as error:
-                if position == 0:  # what follows the limit itself is absent on some kernels
-                    return GroupProblem(error.strerror or str(error), controller)
-    problem = joining_problem(folder)
-    return GroupProblem(problem) if problem is not None else None
+        return error.strerror or str(error)
+    return joining_problem(folder)
 
 
 def limit_settings(version: str, controller: Controller, limit: float) -> dict[str, str]:

@@ -10,38 +10,23 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe, wait
-from pathlib import Path
 from typing import Any
 
 from tuneoff.base.interrupting import asked_to_end
 from tuneoff.base.process_limits import as_parent, die_with_parent
 from tuneoff.base.processes import become_subreaper
 from tuneoff.errors import TuneoffError
-from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.power.metering import Baseline, HostPower
+from tuneoff.measure.power.metering import HostPower
 from tuneoff.run.machine import throttle_count, throttled
 from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.run.supervisor.execution import import_path
 from tuneoff.run.supervisor.run import POLL_SECONDS, RunRequest, Supervised, supervise
 
 READY = True  # what a supervisor says, and what it is told once all are
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyRequest:
-    """What of a `RunRequest` another process is told; it opens the meter again, whose `baseline` the command has read."""
-
-    spec: RunSpec
-    results: Path
-    flags: Sequence[tuple[str, str]]
-    accounting: Accounting
-    power: PowerSettings
-    baseline: Baseline
-    processors: Sequence[int]
+SHARED = ("spec", "results", "flags", "accounting", "processors")  # of a `RunRequest`
 
 
 def supervise_copies(requests: Sequence[RunRequest], power: PowerSettings) -> list[Supervised | None]:
@@ -118,18 +103,8 @@ def _supervisor(request: RunRequest, power: PowerSettings) -> Iterator[tuple[Con
                 env={**os.environ, **import_path(), **as_parent()},
             )
         try:
-            _send(
-                connection,
-                CopyRequest(
-                    spec=request.spec,
-                    results=request.results,
-                    flags=request.flags,
-                    accounting=request.accounting,
-                    power=power,
-                    baseline=request.power.baseline,
-                    processors=request.processors,
-                ),
-            )
+            shared = {name: getattr(request, name) for name in SHARED}
+            _send(connection, (shared, power, request.power.baseline))  # it opens the meter again
             yield connection, process
         finally:
             process.kill()  # where it has not ended, or the block failed
@@ -149,26 +124,22 @@ def main() -> None:
     die_with_parent()
     connection = Connection(int(sys.argv[1]))
     os.set_inheritable(connection.fileno(), False)
-    request: CopyRequest = connection.recv()
+    shared, power, baseline = connection.recv()
     become_subreaper()
     throttled_before = throttle_count()
     answer: Supervised | tuple[Exception, BaseException | None]
     with asked_to_end() as interrupt:  # until it has answered
         try:
-            with contextlib.closing(HostPower(request.power)) as meters:
+            with contextlib.closing(HostPower(power)) as meters:
                 connection.send(READY)
                 connection.recv()
                 answer = supervise(
                     RunRequest(
-                        spec=request.spec,
-                        results=request.results,
-                        listener=Listener() if request.spec.copy else _Progress(connection),
+                        **shared,
+                        listener=Listener() if shared["spec"].copy else _Progress(connection),
                         interrupt=interrupt,
-                        flags=request.flags,
                         flags_after=lambda: throttled(throttled_before),
-                        accounting=request.accounting,
-                        power=replace(meters.plan, baseline=request.baseline),
-                        processors=request.processors,
+                        power=replace(meters.plan, baseline=baseline),
                     )
                 )
         except (TuneoffError, OSError) as error:

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from tuneoff.base import clock, processes
@@ -23,7 +24,6 @@ from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.trial.children import left_by
 from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill, out_of_memory_cause, out_of_memory_kills
 
-Identity = tuple[int, int]  # pid, when the kernel started it (ns): a pid alone may be used again
 SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last lines, and its adapter for what it knows
 
 # In a control group the kernel has the first turn: it counts only what was allocated since the process entered, so a process
@@ -50,7 +50,6 @@ class TrialWatch:
         self._epochs = execution.spec.experiment.budget.epochs_per_trial
         self._oom_seen = [0] * len(cgroups)
         self._exits = ExitClock()
-        self._living: list[Process] = []
         self._boot_id = clock.boot_id()
 
     def look(self) -> None:
@@ -134,12 +133,7 @@ class TrialWatch:
 
     def _announce(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         self._events.write(
-            "trial_killed",
-            trial=attempt.trial,
-            attempt=attempt.attempt,
-            cause=cause,
-            charged=charged,
-            limit=limit,
+            "trial_killed", trial=attempt.trial, attempt=attempt.attempt, cause=cause, charged=charged, limit=limit
         )
 
     def _is_gone(self, attempt: OpenAttempt, now: int) -> None:
@@ -176,16 +170,12 @@ class TrialWatch:
         A pod's process is among them where it runs on this kernel under the pid that it has itself.
         """
         for process in self._tracker.arrived:
-            if process.boot_id == self._boot_id and self._exits.watch(process.pid, process.process_started_ns):
-                self._living.append(process)
+            if process.boot_id == self._boot_id:
+                self._exits.watch(process)
         self._tracker.arrived.clear()
-        living, self._living = self._living, []
-        for process in living:
-            gone_ns = self._exits.take(process.pid, process.process_started_ns)
-            if gone_ns is None:
-                self._living.append(process)
-            else:
-                self._events.write("process_exited", t=gone_ns, process=process.name)
+        while self._exits.gone:
+            process, gone_ns = self._exits.gone.popleft()
+            self._events.write("process_exited", t=gone_ns, process=process.name)
 
     def _has_killed(self, slot: int) -> bool:
         """Tell whether the kernel has killed in a slot's control group since this was last asked."""
@@ -207,38 +197,25 @@ class ExitClock:
         self._poll: select.epoll | None = None
         self._end = -1
         self._thread: threading.Thread | None = None
-        self._watched: dict[int, Identity] = {}  # by pidfd
-        self._known: set[Identity] = set()
-        self._gone: dict[Identity, int] = {}
+        self._watched: dict[int, Process] = {}  # by pidfd
+        self.gone: deque[tuple[Process, int]] = deque()  # and when (monotonic, nanoseconds); who reads them takes them out
 
-    def watch(self, pid: int, started_ns: int) -> bool:
-        """Watch a process from now on; tell whether it is watched or its end is known. Cheap where it is watched already."""
-        identity = pid, started_ns
-        if identity in self._known:
-            return True
+    def watch(self, process: Process) -> None:
+        """Watch a process from now on, if it lives."""
         try:
-            descriptor = os.pidfd_open(pid)
+            descriptor = os.pidfd_open(process.pid)
         except OSError:  # it is gone, or this kernel has no such call
-            return False
-        if not processes.is_alive(pid, started_ns):
+            return
+        if not processes.is_alive(process.pid, process.process_started_ns):
             os.close(descriptor)
-            return False
-        self._known.add(identity)
-        self._watched[descriptor] = identity
+            return
+        self._watched[descriptor] = process
         if self._poll is None:
             self._poll, self._end = select.epoll(), os.eventfd(0)
             self._poll.register(self._end, select.EPOLLIN)
             self._thread = threading.Thread(target=self._wait, args=(self._poll,), name="exits", daemon=True)
             self._thread.start()
         self._poll.register(descriptor, select.EPOLLIN)
-        return True
-
-    def take(self, pid: int, started_ns: int) -> int | None:
-        """Return when a watched process was gone (monotonic, nanoseconds) and forget it; None while it lives."""
-        gone = self._gone.pop((pid, started_ns), None)
-        if gone is not None:
-            self._known.discard((pid, started_ns))
-        return gone
 
     def close(self) -> None:
         """Stop watching; the readings stay."""
@@ -259,7 +236,7 @@ class ExitClock:
             for descriptor, _ in ready:
                 if descriptor == self._end:
                     continue
-                self._gone[self._watched.pop(descriptor)] = now
+                self.gone.append((self._watched.pop(descriptor), now))
                 with contextlib.suppress(OSError):
                     poll.unregister(descriptor)
                 os.close(descriptor)

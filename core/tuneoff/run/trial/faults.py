@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,11 +20,7 @@ _OVER = "over_"
 
 def note_kill(run_dir: Path | str, trial_id: str, attempt: int, cause: str) -> None:
     """Leave a note before a trial's process is killed, so that whoever sees the death knows why."""
-    folder = Path(run_dir) / KILLS
-    folder.mkdir(exist_ok=True)
-    temporary = folder / f".{trial_id}.{attempt}"
-    temporary.write_text(cause)
-    os.replace(temporary, folder / f"{trial_id}.{attempt}")
+    _write(Path(run_dir) / KILLS / f"{trial_id}.{attempt}", cause)
 
 
 def announce_kill(run_dir: Path | str, events: EventWriter, trial_id: str, attempt: int, cause: str | None, **why: Any) -> None:
@@ -38,10 +34,7 @@ def announce_kill(run_dir: Path | str, events: EventWriter, trial_id: str, attem
 
 def kill_cause(run_dir: Path | str, trial_id: str, attempt: int) -> str | None:
     """Return why the supervisor killed this attempt, or None if it did not."""
-    try:
-        return (Path(run_dir) / KILLS / f"{trial_id}.{attempt}").read_text()
-    except FileNotFoundError:
-        return None
+    return _text(Path(run_dir) / KILLS / f"{trial_id}.{attempt}")
 
 
 class KillRequest(NamedTuple):
@@ -55,19 +48,15 @@ class KillRequest(NamedTuple):
 
 def ask_kill(run_dir: Path | str, boot_id: str, pid: int, started_ns: int, attempt: tuple[str, int]) -> None:
     """Ask whoever looks after another host of the run, by its boot id, to kill a process there, if it is still at the attempt."""
-    folder, name = Path(run_dir) / KILLS, f"{boot_id}_{pid}_{started_ns}"
-    (folder / f".{name}").write_text(f"{attempt[0]} {attempt[1]}")
-    os.replace(folder / f".{name}", folder / name)
+    _write(Path(run_dir) / KILLS / f"{boot_id}_{pid}_{started_ns}", f"{attempt[0]} {attempt[1]}")
 
 
 def asked_kills(run_dir: Path | str, boot_id: str) -> list[KillRequest]:
     """Return what is to be killed on a host."""
     requests = []
-    for path in (Path(run_dir) / KILLS).glob(f"{boot_id}_*_*"):
-        pid, started_ns = map(int, path.name.split("_")[1:])
-        if text := _text(path):
-            trial, _, number = text.partition(" ")
-            requests.append(KillRequest(path, pid, started_ns, (trial, int(number))))
+    for path, pid, started_ns, text in _requests(Path(run_dir) / KILLS, boot_id):
+        trial, _, number = text.partition(" ")
+        requests.append(KillRequest(path, pid, started_ns, (trial, int(number))))
     return requests
 
 
@@ -77,21 +66,16 @@ def has_more_memory_there(
     """Tell whether a process on another host has more memory, as whoever looks after that host said of this attempt there."""
     folder, name, request = Path(run_dir) / MEMORY, f"{boot_id}_{pid}_{started_ns}", f"{limit_bytes} {attempt[0]} {attempt[1]}"
     if _text(folder / name) != request:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f".{name}").write_text(request)
-        os.replace(folder / f".{name}", folder / name)
+        _write(folder / name, request)
     return _text(folder / f"{_OVER}{name}") == request
 
 
 def watched_memory(run_dir: Path | str, boot_id: str) -> list[WatchedMemory]:
     """Return what is to be watched on a host."""
-    watched = []
-    for path in (Path(run_dir) / MEMORY).glob(f"{boot_id}_*_*"):
-        pid, started_ns = map(int, path.name.split("_")[1:])
-        if request := _text(path):
-            over = path.with_name(f"{_OVER}{path.name}")
-            watched.append(WatchedMemory(pid, started_ns, int(request.partition(" ")[0]), request, over))
-    return watched
+    return [
+        WatchedMemory(pid, started_ns, int(request.partition(" ")[0]), request, path.with_name(f"{_OVER}{path.name}"))
+        for path, pid, started_ns, request in _requests(Path(run_dir) / MEMORY, boot_id)
+    ]
 
 
 class WatchedMemory(NamedTuple):
@@ -104,11 +88,26 @@ class WatchedMemory(NamedTuple):
     over: Path
 
 
-def _text(path: Path) -> str:
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(text)
+    os.replace(temporary, path)
+
+
+def _requests(folder: Path, boot_id: str) -> Iterator[tuple[Path, int, int, str]]:
+    """Yield what is asked for on a host: the file, the process (pid, its start in nanoseconds), and the text."""
+    for path in folder.glob(f"{boot_id}_*_*"):
+        pid, started_ns = map(int, path.name.split("_")[1:])
+        if text := _text(path):
+            yield path, pid, started_ns, text
+
+
+def _text(path: Path) -> str | None:
     try:
         return path.read_text()
     except OSError:  # it is not there, or its file system is away
-        return ""
+        return None
 
 
 def out_of_memory_cause(memory_bytes: int | None, by: str) -> str:
@@ -143,9 +142,7 @@ class KernelKills:
     def claim(self, run_dir: Path | str, slot: int) -> None:
         """Leave a note that the kills so far were of a trial that ended by itself: no death on the slot is theirs."""
         if self._cgroup is not None:
-            folder = Path(run_dir) / KILLS
-            folder.mkdir(exist_ok=True)
-            (folder / f"slot-{slot}").write_text(str(out_of_memory_kills(self._cgroup)))
+            _write(Path(run_dir) / KILLS / f"slot-{slot}", str(out_of_memory_kills(self._cgroup)))
 
 
 class Retries:
@@ -173,7 +170,6 @@ class Retries:
         if slot >= len(self._cgroups):
             return False
         before = self._seen[slot]
-        with contextlib.suppress(OSError, ValueError):  # nobody claimed any
-            before = max(before, int((Path(self._run_dir) / KILLS / f"slot-{slot}").read_text()))
+        before = max(before, int(_text(Path(self._run_dir) / KILLS / f"slot-{slot}") or 0))  # 0: nobody claimed any
         self._seen[slot] = out_of_memory_kills(self._cgroups[slot])
         return self._seen[slot] > before
