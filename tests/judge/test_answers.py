@@ -161,7 +161,7 @@ def test_a_run_that_has_no_cost_to_compare_makes_the_billing_step_of_the_others_
 
 @pytest.mark.parametrize("metric", [name for name in DIRECTIONS if not name.startswith("quality.")])
 def test_what_is_used_up_is_better_small_and_what_is_done_is_better_great(metric: str) -> None:
-    assert better(metric, OBJECTIVE, "max") == {"lower": "min", "higher": "max"}[DIRECTIONS[metric].better]
+    assert better(metric, OBJECTIVE, "max") == DIRECTIONS[metric]
 
 
 @pytest.mark.parametrize("mode", ["min", "max"])

@@ -51,7 +51,6 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     from tuneoff.record.run_record import FAILED as FAILURES
     from tuneoff.run.execute import PlanRequest, execute
     from tuneoff.run.progress import Listener
-    from tuneoff.run.repeats import repeated
     from tuneoff.tell.live.display import progress
 
     check_something_runs(plan)
@@ -88,17 +87,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     if with_report or not (arguments.json or arguments.verbose):
         choice = choose(answers(contents), baseline=getattr(arguments, "baseline", None))
     if arguments.json:
-        summary = repeated(plan, contents.records)
-        repeats = {
-            "blocks": summary.blocks,
-            "repeated": [
-                {"seed": repeat.seed, "number": repeat.number, "because": {**repeat.because}} for repeat in summary.repeats
-            ],
-            "unfinished_seeds": [repeat.seed for repeat in summary.unfinished],
-            "flagged_seeds": sorted({repeat.seed for repeat in summary.flagged}),
-            "set_aside": summary.set_aside,
-        }
-        values = {**to_json(contents, ends), "controls": controls_output.to_json(controls(contents)), "repeats": repeats}
+        values = {**to_json(contents, ends), "controls": controls_output.to_json(controls(contents))}
         report = written_report(results, choice) if with_report else None
         write_json({**values, "report": str(report) if report is not None else None, "exit_code": code})
     else:
@@ -210,7 +199,7 @@ def table(results: Results) -> str:
     from tuneoff.judge.controls.compute import controls
     from tuneoff.judge.controls.controls_output import headlines
     from tuneoff.judge.groups import in_plan_order
-    from tuneoff.run.repeats import repeat_lines, repeated
+    from tuneoff.run.repeats import repeat_lines
     from tuneoff.tell.report.interference import interference, interference_lines
     from tuneoff.tell.report.notes import circumstances
     from tuneoff.tell.report.tables import render
@@ -218,5 +207,5 @@ def table(results: Results) -> str:
     width = terminal_width()
     figures = render(in_plan_order(results), width, circumstances(results.folder, results.records))
     between = interference_lines(interference(results))
-    below = [*repeat_lines(repeated(results.plan, results.records)), *headlines(controls(results), results.folder), *between]
+    below = [*repeat_lines(results.plan, results.records), *headlines(controls(results), results.folder), *between]
     return "\n".join(filter(None, (figures, "".join(f"{line}\n" for line in wrapped(below, width)))))

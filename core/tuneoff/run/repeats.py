@@ -28,17 +28,6 @@ class Repeat:
         return f"seed {self.seed}: {reasons or 'for reasons of the machine'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repeated:
-    """What was repeated so far in a results folder; `unfinished` blocks mix executions until they are resumed."""
-
-    blocks: int
-    repeats: tuple[Repeat, ...] = ()
-    unfinished: tuple[Repeat, ...] = ()
-    flagged: tuple[Repeat, ...] = ()  # blocks that still hold a flagged run
-    set_aside: int = 0  # executions that stand for no run, which are kept and count nowhere
-
-
 def flagged_blocks(plan: Plan, flags: Mapping[str, frozenset[str]], numbers: Mapping[int, int]) -> dict[str, Repeat]:
     """Return the repetition of each run in a block that holds a flagged run.
 
@@ -56,29 +45,9 @@ def flagged_blocks(plan: Plan, flags: Mapping[str, frozenset[str]], numbers: Map
 
 def to_repeat(plan: Plan, records: Sequence[RunRecord], *, flagged: bool) -> dict[str, Repeat]:
     """Return the repetition of each run that is to be run for one: of blocks begun and not ended; `flagged`: of flagged ones."""
-    begun = _unfinished(plan, records)
-    repeats = {run_id: repeat for run_id, repeat in begun.items() if run_id not in _ended(records, repeat.number)}
-    if flagged:
-        blocks = {repeat.block for repeat in begun.values()}
-        numbers = {repeat.block: repeat.number for repeat in _repetitions(plan, records)}
-        new = flagged_blocks(plan, _flags(records), numbers)
-        repeats.update({run_id: repeat for run_id, repeat in new.items() if repeat.block not in blocks})
-    return repeats
-
-
-def repeated(plan: Plan, records: Sequence[RunRecord]) -> Repeated:
-    """Return what was repeated in a results folder, for the lines below its table."""
-    blocks = _blocks(plan)
-    repetitions = {(repeat.block, repeat.number): repeat for repeat in _repetitions(plan, records)}
-    selected_ids = {record.execution_id for record in selected_executions(records).values()}
-    runs = {run.run_id for block, _ in repetitions for run in blocks.get(block, ())}
-    return Repeated(
-        blocks=len(blocks),
-        repeats=tuple(repetitions.values()),
-        unfinished=of_blocks(_unfinished(plan, records)),
-        flagged=of_blocks(flagged_blocks(plan, _flags(records), {})),
-        set_aside=sum(record.run_id in runs and record.execution_id not in selected_ids for record in records),
-    )
+    begun, numbers = _unfinished(plan, records), {repeat.block: repeat.number for repeat in _repetitions(plan, records)}
+    new = flagged_blocks(plan, _flags(records), numbers) if flagged else {}
+    return {run_id: repeat for run_id, repeat in {**new, **begun}.items() if run_id not in _ended(records, repeat.number)}
 
 
 def of_blocks(repeats: Mapping[str, Repeat]) -> tuple[Repeat, ...]:
@@ -86,26 +55,15 @@ def of_blocks(repeats: Mapping[str, Repeat]) -> tuple[Repeat, ...]:
     return tuple({repeat.block: repeat for repeat in repeats.values()}.values())
 
 
-def repeat_lines(summary: Repeated) -> list[str]:
-    """Return the lines below the table; nothing where no run was flagged and nothing repeated."""
-    lines = []
-    of = counted(summary.blocks, "block")
-    if summary.repeats:
-        count = len({repeat.block for repeat in summary.repeats})
-        lines.append(
-            f"Repeated whole for reasons of the machine, decided blind to results: {count} of {of}; "
-            f"{counted(summary.set_aside, 'further execution')} kept, not counted."
-        )
-        lines += [f"  repetition {repeat.number} of {repeat.text}" for repeat in summary.repeats]
-    for repeat in summary.unfinished:
+def repeat_lines(plan: Plan, records: Sequence[RunRecord]) -> list[str]:
+    """Return the lines below the table on what was repeated; an unfinished block mixes executions until it is resumed."""
+    repetitions = {(repeat.block, repeat.number): repeat for repeat in _repetitions(plan, records)}
+    lines = [f"  repetition {repeat.number} of {repeat.text}" for repeat in repetitions.values()]
+    if lines:
+        count = f"{len({block for block, _ in repetitions})} of {counted(len(_blocks(plan)), 'block')}"
+        lines.insert(0, f"Repeated whole for reasons of the machine, decided blind to results: {count}.")
+    for repeat in of_blocks(_unfinished(plan, records)):
         lines.append(f"The repetition of seed {repeat.seed} is not complete, so its runs are of two executions: add --resume.")
-    if summary.flagged:
-        flags = sum((Counter(repeat.because) for repeat in summary.flagged), Counter[str]())
-        names = ", ".join(f"{name}: {count}" for name, count in flags.items())
-        lines.append(
-            f"{len(summary.flagged)} of {of} hold{'s' if len(summary.flagged) == 1 else ''} a run with a flag of the machine "
-            f"({names}); once all runs are done, `--resume --retry flagged` repeats them whole"
-        )
     return lines
 
 

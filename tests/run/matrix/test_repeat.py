@@ -20,7 +20,7 @@ from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import selected_executions
 from tuneoff.run import machine
-from tuneoff.run.repeats import flagged_blocks, repeat_lines, repeated, to_repeat
+from tuneoff.run.repeats import flagged_blocks, repeat_lines, to_repeat
 
 ADAPTERS, SEEDS = ("serial", "optuna"), (0, 1, 2)
 SPECS = {(adapter, seed): made_spec(adapter, seed=seed) for seed in SEEDS for adapter in ADAPTERS}
@@ -90,7 +90,7 @@ def test_a_plain_resume_completes_a_repetition_that_was_cut() -> None:
         found = to_repeat(PLAN, records, flagged=False)
         assert cells(PLAN, list(found)) == {("optuna", 1)}
         assert {repeat.number for repeat in found.values()} == {1}
-        assert "not complete" in "\n".join(repeat_lines(repeated(PLAN, records)))
+        assert "not complete" in "\n".join(repeat_lines(PLAN, records))
 
 
 def test_a_repetition_stands_whatever_it_came_to() -> None:
@@ -107,16 +107,11 @@ def test_a_repetition_stands_whatever_it_came_to() -> None:
 
 
 def test_what_was_repeated_is_counted_below_the_table() -> None:
-    assert repeat_lines(repeated(PLAN, all_done())) == []
+    assert repeat_lines(PLAN, all_done()) == []
     records = flagged(all_done(), "serial", 2, "low_disk")
-    assert repeat_lines(repeated(PLAN, records)) == [
-        "1 of 3 blocks holds a run with a flag of the machine (low_disk: 1); "
-        "once all runs are done, `--resume --retry flagged` repeats them whole"
-    ]
     records += [execution("serial", 2, 1), execution("optuna", 2, 1)]
-    assert repeat_lines(repeated(PLAN, records)) == [
-        "Repeated whole for reasons of the machine, decided blind to results: 1 of 3 blocks; "
-        "2 further executions kept, not counted.",
+    assert repeat_lines(PLAN, records) == [
+        "Repeated whole for reasons of the machine, decided blind to results: 1 of 3 blocks.",
         "  repetition 1 of seed 2: disturbed in 1 run",
     ]
 
@@ -135,7 +130,7 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     results = tmp_path / "results"
     assert main(["compare", "--no-report", str(file), "--output", str(results), "--verbose"]) == 0
     before = {record.execution_id for record in read_runs(results)}
-    assert "1 of 2 blocks holds a run with a flag of the machine (machine_drift: 1)" in capsys.readouterr().out
+    assert "machine_drift: 1 of " in capsys.readouterr().out
     again_command = ["compare", "--no-report", str(file), "--output", str(results), "--retry", "flagged", "--json"]
 
     def interrupted(results: Path, **_: object) -> machine.MachineState:
@@ -149,9 +144,8 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     assert ended == ["done", "done", "interrupted", "interrupted"]
     states += [quiet] * 3
     assert main(again_command) == 0
-    told = json.loads(capsys.readouterr().out)["repeats"]
-    assert (told["blocks"], told["set_aside"], told["flagged_seeds"], told["unfinished_seeds"]) == (2, 2, [], [])
-    assert told["repeated"] == [{"seed": 1, "number": 1, "because": {"machine_drift": 1}}]
+    assert main(["report", str(results), "--text"]) == 0
+    assert "2 further executions of repeated runs (2 done): kept, not counted." in " ".join(capsys.readouterr().out.split())
     records = [record for record in read_runs(results) if not record.run_spec().warm_up]
     assert before <= {record.execution_id for record in read_runs(results)}
     again = [record for record in records if record.environment.get("repeat")]

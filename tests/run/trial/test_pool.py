@@ -35,6 +35,15 @@ def one(pool: WorkerPool) -> News:
     raise AssertionError("nothing happened")
 
 
+def said(pool: WorkerPool, content: str) -> tuple[str, int, int, str]:
+    """Return what worker 0 answers."""
+    pool.send(0, content)
+    answer = one(pool)
+    assert isinstance(answer, Message)
+    said: tuple[str, int, int, str] = answer.content
+    return said
+
+
 @pytest.fixture(scope="module", autouse=True)
 def importable() -> Iterator[None]:
     """Let workers import what this file can."""
@@ -63,10 +72,7 @@ def test_a_death_is_reported_with_its_cause_and_the_worker_can_be_started_again(
     assert (death.worker, death.exit_code) == (0, code)
     assert cause in death.cause
     pool.start_worker(0)
-    pool.send(0, "again")
-    answer = one(pool)
-    assert isinstance(answer, Message)
-    assert answer.content[3] == "again"
+    assert said(pool, "again")[3] == "again"
 
 
 def test_a_pool_runs_until_no_worker_has_anything_left_to_do(pool: WorkerPool) -> None:
@@ -98,10 +104,7 @@ def test_more_workers_than_slots_are_refused(tmp_path: Path) -> None:
 def test_close_ends_every_worker_even_a_busy_one(tmp_path: Path) -> None:
     pool = WorkerPool(trial_context(tmp_path), 1, "run.trial.test_pool:echo", ("p",))
     pool.start()
-    pool.send(0, "hello")
-    answer = one(pool)
-    assert isinstance(answer, Message)
-    pid = answer.content[2]
+    pid = said(pool, "hello")[2]
     os.kill(pid, signal.SIGSTOP)  # it cannot react any more
     pool.close(grace_seconds=0.05)
     assert not is_alive(pid)
@@ -111,17 +114,15 @@ def test_close_ends_every_worker_even_a_busy_one(tmp_path: Path) -> None:
 def test_close_ends_the_fork_server_too(tmp_path: Path) -> None:
     pool = WorkerPool(trial_context(tmp_path), 1, "run.trial.test_pool:echo", ("p",), is_forked=True)
     pool.start()
-    pool.send(0, "hello")
-    answer = one(pool)
-    assert isinstance(answer, Message)
-    fields = stat_fields(answer.content[2])
+    pid = said(pool, "hello")[2]
+    fields = stat_fields(pid)
     assert fields is not None
     server = int(fields[1])
     assert is_alive(server)
     assert server != os.getpid()
     pool.close()
     assert not is_alive(server)
-    assert not is_alive(answer.content[2])
+    assert not is_alive(pid)
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the start", "while it works"])

@@ -63,16 +63,17 @@ def test_a_stop_in_answer_to_the_end_stops_nothing(tmp_path: Path) -> None:
     assert (outcome.state, outcome.epochs) == ("completed", 3)
 
 
-@pytest.mark.parametrize("options", [{"nan_at": 2}, {"memory_error_at": 2}])
-def test_a_trial_that_fails_has_no_end_to_tell_of(tmp_path: Path, options: Mapping[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({"workload_options": {"nan_at": 2}}, "failed"),
+        ({"workload_options": {"memory_error_at": 2}}, "failed"),
+        ({"epochs_total": 2}, "cancelled"),
+    ],
+)
+def test_a_trial_that_does_not_end_well_has_no_end_to_tell_of(tmp_path: Path, changes: Mapping[str, Any], state: str) -> None:
     told = Told()
-    assert run(trial_context(tmp_path, reports="at_end", workload_options=options), report=told).state == "failed"
-    assert told.calls == []
-
-
-def test_a_trial_that_the_budget_ends_is_told_of_nothing(tmp_path: Path) -> None:
-    told = Told()
-    assert run(trial_context(tmp_path, reports="at_end", epochs_total=2), report=told).state == "cancelled"
+    assert run(trial_context(tmp_path, reports="at_end", **changes), report=told).state == state
     assert told.calls == []
 
 
@@ -104,26 +105,14 @@ def derived(reports: Reports, *, ends: bool) -> RunRecord:
     return derive(log.pairs(), spec)
 
 
-def test_a_trial_that_died_after_an_epoch_waited_for_its_report_only_if_there_is_one() -> None:
-    (reported,), (untold,) = (derived(kind, ends=False).trials[0].attempts for kind in ("every_epoch", "none"))
-    assert [(end - start) / 1e9 for start, end in waits(reported)] == [0.25, 2.0]
-    assert waits(untold) == []
-    assert busy_ns(untold) == busy_ns(reported) + 2.25e9
-
-
-def test_what_a_training_does_after_its_last_epoch_is_no_wait() -> None:
-    (attempt,) = derived("at_end", ends=True).trials[0].attempts
-    assert [(end - start) / 1e9 for start, end in waits(attempt)] == [0.25]
-    assert [epoch.is_reported for epoch in attempt.epochs] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("reports", "ends", "waited_ms"), [("none", False, 0.0), ("at_end", True, 250.0), ("every_epoch", False, 2250.0)]
-)
-def test_a_run_that_told_nothing_waited_in_no_report(reports: Reports, ends: bool, waited_ms: float) -> None:
-    metrics = with_metrics(derived(reports, ends=ends)).metrics
-    assert metrics["overhead.report"].value == waited_ms
-    if "overhead.per_report" in metrics:
-        each = metrics["overhead.per_report"]
-        assert (each.value is None) is (reports == "none")
-        assert bool(each.reason_if_null) is (reports == "none")
+def test_a_trial_waits_in_the_reports_that_there_are_and_what_follows_its_last_epoch_is_no_wait() -> None:
+    records = [derived("none", ends=False), derived("at_end", ends=True), derived("every_epoch", ends=False)]
+    attempts = [record.trials[0].attempts[0] for record in records]
+    assert [[(end - start) / 1e9 for start, end in waits(attempt)] for attempt in attempts] == [[], [0.25], [0.25, 2.0]]
+    assert busy_ns(attempts[0]) == busy_ns(attempts[2]) + 2.25e9  # the last one died after an epoch
+    assert [epoch.is_reported for epoch in attempts[1].epochs] == [False, True]
+    metrics = [with_metrics(record).metrics for record in records]
+    assert [of["overhead.report"].value for of in metrics] == [0.0, 250.0, 2250.0]
+    each = metrics[0]["overhead.per_report"]
+    assert (each.value, bool(each.reason_if_null)) == (None, True)
+    assert metrics[2]["overhead.per_report"].value is not None

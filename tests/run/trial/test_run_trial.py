@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import re
@@ -43,21 +44,14 @@ def test_the_value_is_the_best_epoch_and_its_checkpoint_is_kept(tmp_path: Path) 
     assert [epoch.saved for epoch in events_of(tmp_path, schema.Epoch)] == [True, False, False]
 
 
-def test_no_more_trials_than_tickets_run_whatever_the_framework_asks_for(tmp_path: Path) -> None:
+def test_no_more_trials_than_tickets_run_whatever_the_framework_asks_for_and_a_retry_uses_that_of_its_trial(
+    tmp_path: Path,
+) -> None:
     context = trial_context(tmp_path, trials=2)
-    states = [run(context, f"t{number}").state for number in range(4)]
-    assert states == ["completed", "completed", "refused", "refused"]
-    assert [(event.trial, event.reason) for event in events_of(tmp_path, schema.TrialRefused)] == [
-        ("t2", "trials"),
-        ("t3", "trials"),
-    ]
-
-
-def test_a_retry_uses_the_ticket_of_its_trial(tmp_path: Path) -> None:
-    context = trial_context(tmp_path, trials=1)
-    assert run(context, "t0").state == "completed"
-    assert run(context, "t0", attempt=2).state == "completed"
-    assert [event.attempt for event in events_of(tmp_path, schema.TrialStarted)] == [1, 2]
+    states = [run(context, trial, attempt=attempt).state for trial, attempt in (("t0", 1), ("t0", 2), ("t1", 1), ("t2", 1))]
+    assert states == ["completed", "completed", "completed", "refused"]
+    assert [(event.trial, event.reason) for event in events_of(tmp_path, schema.TrialRefused)] == [("t2", "trials")]
+    assert [event.attempt for event in events_of(tmp_path, schema.TrialStarted)] == [1, 2, 1]
 
 
 @pytest.mark.parametrize(("megabytes", "epochs", "end"), [(2, 0, "failed"), (100_000, 3, "completed")])
@@ -77,24 +71,17 @@ def test_the_wall_clock_budget_refuses_trials_and_cancels_running_ones(tmp_path:
     assert run(context, "t1").state == "refused"
 
 
-def test_a_stop_after_an_earlier_epoch_is_a_pruned_trial(tmp_path: Path) -> None:
-    outcome = run(trial_context(tmp_path), report=lambda epoch, _: Decision.STOP if epoch == 2 else Decision.CONTINUE)
-    assert (outcome.state, outcome.epochs) == ("pruned", 2)
-
-
-def test_a_stop_at_the_last_epoch_is_a_completed_trial(tmp_path: Path) -> None:
-    outcome = run(trial_context(tmp_path), report=lambda epoch, _: Decision.STOP if epoch == 3 else Decision.CONTINUE)
-    assert (outcome.state, outcome.epochs) == ("completed", 3)
-
-
+@pytest.mark.parametrize("is_raised", [False, True])
 @pytest.mark.parametrize(("epoch", "state"), [(2, "pruned"), (3, "completed")])
-def test_system_exit_inside_report_is_a_stop_and_is_raised_again(tmp_path: Path, epoch: int, state: str) -> None:
+def test_a_stop_prunes_a_trial_unless_it_comes_at_the_last_epoch_and_what_is_raised_is_raised_again(
+    tmp_path: Path, epoch: int, state: str, is_raised: bool
+) -> None:
     def report(now: int, metrics: Mapping[str, float]) -> Decision:
-        if now == epoch:
+        if now == epoch and is_raised:
             raise SystemExit(0)
-        return Decision.CONTINUE
+        return Decision.STOP if now == epoch else Decision.CONTINUE
 
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) if is_raised else contextlib.nullcontext():
         run(trial_context(tmp_path), report=report)
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert (end.state, end.epochs) == (state, epoch)
@@ -130,20 +117,19 @@ def test_a_fault_of_the_workload_is_a_failed_trial_with_its_cause(
     assert run(context, "t1", 0.4).state == ("failed" if options else "completed")
 
 
-def test_the_traceback_of_a_failed_trial_is_in_the_log_of_its_execution(tmp_path: Path) -> None:
+def test_the_traceback_of_a_failed_trial_is_in_the_log_of_its_execution_and_of_a_pod_on_standard_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pod").mkdir()
+    pod = trial_context(tmp_path / "pod", events_to_stdout=True)
+    assert run_trial(pod, "t0", {"x": 0.5, "fail": "load"}, go_on).state == "failed"
+    assert "ValueError: no data" in capsys.readouterr().err
+    assert not (tmp_path / "pod" / "log.txt").exists()
     assert run_trial(trial_context(tmp_path), "t0", {"x": 0.5, "fail": "load"}, go_on).state == "failed"
     assert run(trial_context(tmp_path, workload_options={"memory_error_at": 1}), "t1").state == "failed"
     log = (tmp_path / "log.txt").read_text()
     assert log.index("trial t0 failed\nTraceback") < log.index("second line") < log.index("trial t1 failed\nTraceback")
     assert f'{trial_runs.__file__}", line {line_of("no data")}, in load' in log
-
-
-def test_a_pod_tells_the_traceback_of_a_failed_trial_on_its_standard_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_trial(trial_context(tmp_path, events_to_stdout=True), "t0", {"x": 0.5, "fail": "load"}, go_on).state == "failed"
-    assert "ValueError: no data" in capsys.readouterr().err
-    assert not (tmp_path / "log.txt").exists()
 
 
 @pytest.mark.parametrize("state", trial_runs.STATES)
