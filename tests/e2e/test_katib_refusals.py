@@ -23,11 +23,7 @@ def test_each_wrong_way_to_a_cluster_is_one_line_in_time_before_anything_is_made
         def cluster(name: str, *options: str) -> FaultyCluster:
             return clusters.enter_context(faulty_cluster(tmp_path / name, *options))
 
-        good, away, hanging = cluster("good"), cluster("away"), cluster("hanging")
-        powerless, bare = (
-            cluster("powerless", "--deny", "create:experiments", "--deny", "get:pods/log"),
-            cluster("bare", "--without-katib"),
-        )
+        good, away, hanging, bare = cluster("good"), cluster("away"), cluster("hanging"), cluster("bare", "--without-katib")
         away.proxy.refuse()
         hanging.proxy.is_hanging = True
         content = json.loads(away.kubeconfig.read_text())
