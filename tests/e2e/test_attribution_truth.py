@@ -107,44 +107,6 @@ def test_trials_are_charged_the_cpu_time_that_they_used_within_3_points(of_every
     assert (told(busiest) - result.charged(idle)) / busy_seconds(idle) > 5 * POINTS, "a wrong charge would go unseen"
 
 
-def test_the_samples_alone_tell_what_a_process_used_within_3_points(of_every_kind: Ran) -> None:
-    """As where a trial was killed, and its own clock was never read."""
-    result = of_every_kind
-    trials = [trial for trial in result.record.trials if trial.configuration["way"] == "alone"]
-    assert len(trials) == 3
-    for trial in trials:
-        attempt = trial.attempts[-1]
-        assert attempt.process is not None
-        assert attempt.started_ns is not None
-        assert attempt.ended_ns is not None
-        _, pid, started = attempt.process.rsplit(":", 2)
-        readings = looks_at((int(pid), int(started)), result.samples)
-        seen = (used_at(readings, attempt.ended_ns) - used_at(readings, attempt.started_ns)) / 1e9
-        assert abs(seen - told(trial)) / busy_seconds(trial) < POINTS + 0.03, dict(trial.configuration)  # and two clock ticks
-
-
-def looks_at(process: tuple[int, int], samples: Samples) -> list[tuple[int, int]]:
-    """Return what a process had used at each look while it was there; one that is left out has used nothing since."""
-    readings: list[tuple[int, int]] = []
-    for sample in samples.usage:
-        if process in sample.gone:
-            break
-        seen = [usage.cpu_ns for usage in sample.processes if (usage.pid, usage.started_ns) == process]
-        if seen or readings:
-            readings.append((sample.t, seen[0] if seen else readings[-1][1]))
-    return readings
-
-
-def used_at(readings: list[tuple[int, int]], t: int) -> float:
-    """Return the CPU time at a moment: even between two looks, however late the second was, and going on after the last."""
-    before = [reading for reading in readings if reading[0] <= t]
-    after = [reading for reading in readings if reading[0] > t]
-    if not before or (not after and len(before) == 1):
-        return float((before or after)[0][1])
-    (t0, used0), (t1, used1) = (before[-1], after[0]) if after else before[-2:]
-    return used0 + (used1 - used0) * (t - t0) / (t1 - t0)
-
-
 def by_counter() -> PowerPlan:
     """Return the plan of a host with a counter and no idle power: all of its energy is shared out by CPU time."""
     baseline = Baseline(idle_watts={"package-0": 0.0}, seconds=3.0)
