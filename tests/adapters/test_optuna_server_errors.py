@@ -55,7 +55,7 @@ def test_a_server_that_is_away_is_charged_to_the_infrastructure_in_one_line(
     assert f"127.0.0.1:{port}" in text or f"port {port}" in text
     assert "secret" not in text
     assert "\n" not in text
-    away = _cause(raised.value.__cause__ or raised.value, "journal")  # in a worker
+    away = _cause(raised.value.__cause__ or raised.value)  # in a worker
     assert (type(away), str(away)) == (InfrastructureError, text)
 
 

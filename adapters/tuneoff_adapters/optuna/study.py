@@ -35,11 +35,6 @@ _ON_STALE = next(name for name in inspect.signature(RDBStorage).parameters if na
 _SQLITE_SECONDS = 60  # that a writer waits for another one; after the driver's 5 s it would fail
 
 
-def removed(journal: str) -> InfrastructureError:
-    """Return the error of a journal that is no longer there."""
-    return InfrastructureError(f"Optuna's journal must stay until the run's end, but {journal} was removed")
-
-
 class FlockJournalLock(BaseJournalFileLock):
     """An exclusive lock on the journal file itself. Not for network file systems.
 
@@ -61,7 +56,7 @@ class FlockJournalLock(BaseJournalFileLock):
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         if os.fstat(self._fd).st_nlink == 0:
             self.release()
-            raise removed(self._journal)
+            raise InfrastructureError(f"Optuna's journal must stay until the run's end, but {self._journal} was removed")
         self._remove_torn_line()
         return True
 

@@ -23,7 +23,7 @@ from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, STOPS_AT_GOAL,
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.search import chosen, distributions, make_sampler
 from tuneoff_adapters.optuna.server_errors import server_away
-from tuneoff_adapters.optuna.study import Operations, open_study, quieten, removed
+from tuneoff_adapters.optuna.study import Operations, open_study, quieten
 from tuneoff_adapters.optuna.worker_state import WorkerStage, WorkerStateFile, died_at
 
 log = logging.getLogger(__name__)
@@ -49,23 +49,16 @@ def work(worker: Worker, plan: StudyPlan) -> None:
             answer = asker.obey(order)
         except Exception as error:  # whatever Optuna or its storage raises ends the run, with its text
             log.exception("worker %d of Optuna broke", worker.index)
-            cause = _cause(error, plan.journal)
+            cause = _cause(error)
             text = " ".join(f"{type(cause).__name__}: {cause}".split())
             is_infrastructure = isinstance(cause, _INFRASTRUCTURE)
             answer = Broken(text=f"worker {worker.index} met {text}", is_infrastructure=is_infrastructure)
         worker.answer(answer)
 
 
-def _cause(error: BaseException, journal: str) -> BaseException:
+def _cause(error: BaseException) -> BaseException:
     """Return the fault of the infrastructure that an error came of, else the error: Optuna's own handling may fail of one."""
-    if (away := server_away(error)) is not None:
-        return away
-    for cause in origins(error):
-        if isinstance(cause, FileNotFoundError) and cause.filename == journal:
-            return removed(journal)
-        if isinstance(cause, _INFRASTRUCTURE):
-            return cause
-    return error
+    return server_away(error) or next((cause for cause in origins(error) if isinstance(cause, _INFRASTRUCTURE)), error)
 
 
 class _Asker:
