@@ -50,12 +50,9 @@ def test_what_cannot_be_served_is_refused_in_one_line(changes: dict[str, Any], w
         ("tpe", 11, {}, STARTUP_TRIALS, []),
         ("tpe", 12, {}, STARTUP_TRIALS, ["sampler_without_model"]),  # of which all are given, as below
         ("tpe", 13, {}, STARTUP_TRIALS, []),
-        ("default", 6, {}, STARTUP_TRIALS, ["sampler_without_model"]),
         ("gp", 6, {"n_startup_trials": 5}, STARTUP_TRIALS, []),
-        ("random", 1, {}, STARTUP_TRIALS, []),
         ("multivariate-tpe", 10, {}, OF_KATIB, ["sampler_without_model"]),
         ("multivariate-tpe", 11, {}, OF_KATIB, []),
-        ("multivariate-tpe", 6, {"n_startup_trials": 5}, OF_KATIB, []),
         ("random", 2, {}, OF_KATIB, []),
     ],
 )

@@ -11,9 +11,7 @@ from optuna.trial import TrialState
 
 from adapters.framework_objects import memory_study, plan_of
 from builders.asha_rungs import rungs
-from builders.specs import TOY_SPACE, toy_spec
-from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.strategies import sample_distinct
+from builders.specs import toy_spec
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import StudyPlan
 from tuneoff_adapters.optuna.pruners import make_pruner, max_resource
@@ -96,24 +94,6 @@ def test_hyperband_brackets_differ_in_their_first_rung() -> None:
     plan = plan_of(toy_spec("optuna", pruner="hyperband", epochs=EPOCHS, trials=60))
     found = {epoch for epoch in stops(plan, 60, lambda number, epoch: float(number)) if epoch}
     assert found == {1, 3, 9}
-
-
-def test_scripted_stops_exactly_the_given_configurations_after_exactly_the_given_epochs() -> None:
-    given = sample_distinct(TOY_SPACE, 4, 2)
-    script = {configuration_digest(given[1]): 2, configuration_digest(given[3]): 7}
-    plan = plan_of(toy_spec("optuna", sampler="fixed", configurations=given, trials=4, pruner="scripted", stops=script))
-    study = memory_study(plan)
-    for index in range(4):
-        study.enqueue_trial({"configuration_index": index})
-    seen = []
-    for _ in range(4):
-        trial = study.ask(distributions(plan.translation.native))
-        decisions = []
-        for epoch in range(1, 9):
-            trial.report(0.0, epoch)
-            decisions.append(trial.should_prune())
-        seen.append(decisions.index(True) + 1 if True in decisions else None)
-    assert seen == [None, 2, None, 7]
 
 
 def test_every_offered_pruner_can_be_made_and_is_the_declared_class() -> None:

@@ -11,7 +11,6 @@ import pytest
 from adapters.framework_objects import RayTrial
 from builders.asha_rungs import rungs
 from builders.specs import make_context, toy_spec
-from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.ray_tune.submission import Submissions
 
@@ -23,13 +22,11 @@ CONTINUE, STOP = "CONTINUE", "STOP"
 class Scheduler:
     """A scheduler with its properties set as the Tuner sets them."""
 
-    def __init__(
-        self, folder: Path, pruner: str, options: dict[str, int], epochs: int, stops: dict[str, int] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, pruner: str, options: dict[str, int], epochs: int) -> None:
         from tuneoff_adapters.ray_tune.schedulers import make_scheduler
 
         given: dict[str, Any] = {"sampler": "fixed", "configurations": [{"x": 0.1}, {"x": 0.2}]}
-        spec = toy_spec("ray-tune", **given, pruner=pruner, pruner_options=options, epochs=epochs, stops=stops)
+        spec = toy_spec("ray-tune", **given, pruner=pruner, pruner_options=options, epochs=epochs)
         self.submissions = Submissions(make_context(spec, folder), translation_of(spec))
         self.scheduler = make_scheduler(spec.experiment, self.submissions)
         self.scheduler.set_search_properties("objective", "min")
@@ -81,13 +78,3 @@ def test_the_median_rule_waits_for_its_first_epoch_and_its_trials(tmp_path: Path
     for epoch in (1, 2, 3):
         scheduler.report(two, epoch, 0.2, waiting)
     assert scheduler.report(bad, 3, 0.9, waiting) == STOP
-
-
-def test_the_script_stops_its_configurations_at_their_epochs_and_no_other(tmp_path: Path) -> None:
-    stops = {configuration_digest({"x": 0.2}): 2}
-    scheduler = Scheduler(tmp_path, "scripted", {}, 4, stops)
-    trials = [RayTrial(trial_id=f"ray{index}", config={"p0": index}) for index in range(2)]
-    for trial in trials:
-        scheduler.submissions.submit(trial, 0)
-    decisions = [[scheduler.report(trial, epoch, 0.5) for epoch in (1, 2, 3)] for trial in trials]
-    assert decisions == [[CONTINUE, CONTINUE, CONTINUE], [CONTINUE, STOP, STOP]]

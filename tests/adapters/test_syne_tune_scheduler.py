@@ -96,13 +96,6 @@ def proposals(driver: Driver) -> list[dict[str, Any]]:
     return [dict(task.configuration) for task in driver.dispatch.tasks.values()]
 
 
-def test_exactly_the_budget_is_proposed(make: Make) -> None:
-    driver = make(7)
-    assert len(driver.start_all()) == 7
-    assert driver.scheduler.suggest() is None
-    assert [task.trial_id for task in driver.dispatch.tasks.values()] == [f"t{number:05d}" for number in range(7)]
-
-
 def test_tpe_with_its_model_is_not_random_search(make: Make) -> None:
     found = []
     for sampler in (Strategy(name="random"), Strategy(name="tpe", options={"num_min_data_points": 5})):
@@ -148,23 +141,6 @@ def test_median_waits_for_the_first_epoch_and_for_enough_trials(make: Make, mode
     trials = driver.start_all()
     assert [driver.report(trial, 1, sign * index) for index, trial in enumerate(trials)] == ["CONTINUE"] * 5
     assert [driver.report(trial, 2, sign * index) for index, trial in enumerate(trials)] == ["CONTINUE"] * 3 + ["STOP"] * 2
-
-
-def test_a_killed_trial_is_tried_again_and_costs_no_proposal(make: Make) -> None:
-    driver = make(2, retries=1)
-    first, second = driver.start_all()
-    driver.die(first, -9)
-    driver.die(second, 1)  # an exit code of its own is the workload's fault
-    again = driver.start()
-    assert again.config == first.config
-    assert driver.start() is None
-    driver.die(again, -9)  # no retry is left
-    assert driver.start() is None
-    submitted = [(event.trial, event.attempt, event.framework_id) for event in driver.events(schema.TrialSubmitted)]
-    assert submitted == [("t00000", 1, "0"), ("t00001", 1, "1"), ("t00000", 2, "2")]
-    died = [(event.trial, event.attempt, event.exit_code) for event in driver.events(schema.WorkerDied)]
-    assert died == [("t00000", 1, -9), ("t00001", 1, 1), ("t00000", 2, -9)]
-    assert next(iter(driver.events(schema.WorkerDied))).cause.endswith("was ended by SIGKILL")
 
 
 def test_a_trial_that_was_over_a_limit_or_stopped_is_not_tried_again(make: Make) -> None:

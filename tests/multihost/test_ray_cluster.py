@@ -53,12 +53,6 @@ def test_trials_run_on_both_hosts_clocks_are_aligned_and_nothing_is_left(two: Ho
     verified(runs, command)
 
 
-def test_the_plan_says_what_is_started_where(runs: Runs) -> None:
-    file, results = runs.written()
-    said = runs.command(f"plan {file}", {}, results).end()
-    assert "starts Ray on h1 2 slots and Ray head, h2 2 slots; reached by `ssh -F" in said
-
-
 def test_trials_of_a_host_without_power_go_on_from_their_checkpoints_on_the_other(two: Hosts, runs: Runs) -> None:
     command = runs(workload=RESTORING, failures={"retries": 1}, budget={"trials": 6, "epochs_per_trial": 6})
     command.wait_for(lambda: len({event.trial for event in command.events(Epoch)}) == 4)
@@ -109,22 +103,6 @@ def test_a_cable_out_for_4_s_does_nothing_and_out_for_good_costs_the_trials_of_i
     assert "host_lost" in {flag.name for flag in record.flags}
     until(lambda: not left(two, "h1"), 30)  # what was killed last may not be reaped yet
     verified(runs, command)
-
-
-def test_a_trial_beyond_its_time_is_ended_on_a_host_that_has_all_slots(two: Hosts, runs: Runs) -> None:
-    command = runs(
-        {"hosts": ["h2"], "host_command": two.template},
-        workload={"name": "sleep", "options": {"epoch_seconds": 600}},
-        budget={"trials": 2, "epochs_per_trial": 1},
-        workers={"count": 2},
-        timeouts={"trial_seconds": 3},
-    )
-    command.end()
-    record = command.record
-    assert list(hosts_of(record).values()) == ["h2", "h2"]
-    assert [(trial.state, trial.charged) for trial in record.trials] == [("timed_out", "workload")] * 2
-    assert all((trial.attempts[0].ended_ns or 0) - (trial.attempts[0].started_ns or 0) < 8e9 for trial in record.trials)
-    assert [left(two, name) for name in two.names] == [[], []]
 
 
 def test_a_trial_beyond_its_memory_is_ended_on_its_host_and_the_others_are_run(two: Hosts, runs: Runs) -> None:

@@ -1,13 +1,11 @@
-"""The workload `optunahub`: a problem from a local registry is a trial of one epoch, and frameworks are compared on it."""
+"""The workload `optunahub`: a problem from a local registry is a trial of one epoch."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from command_line import caller, write_file
 from trial_runs import trial_context
 from tuneoff.errors import ExperimentError
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
@@ -62,25 +60,3 @@ def test_unknown_options_are_refused() -> None:
 
 def test_a_bundle_loads_no_package() -> None:
     assert OptunaHub.refuse_foreign({"package": "anything"}) == "it loads and runs a package"
-
-
-@pytest.mark.slow
-def test_a_framework_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    file = {
-        "workload": {"name": "optunahub", "options": options_of(tmp_path)},
-        "search_space": {"x": {"type": "float", "low": 0, "high": 1}},
-        "objective": {"metric": "value", "mode": "min"},
-        "budget": {"trials": 4},
-        "seeds": [0],
-        "warm_up": False,
-        "adapters": ["optuna"],
-    }
-    answer = caller(capsys)("compare", write_file(tmp_path / "bowl.yaml", file), "--no-report", "--json")
-    assert [run["status"] for run in json.loads(answer.out)["runs"]] == ["done"], answer.err
-    values = [
-        (trial["configuration"]["x"] - 0.25) ** 2 - trial["value"]
-        for record in tmp_path.glob("results/*/runs/*/*/run.json")
-        for trial in json.loads(record.read_text())["trials"]
-    ]
-    assert values == pytest.approx([0.0] * 4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable
 
 import pytest
@@ -68,13 +67,3 @@ def test_sizes_and_types_of_the_tensors_are_true(load: Load) -> None:
             size *= length
         assert len(tensor.data) == size
         assert dataclasses.is_dataclass(tensor)
-
-
-def test_a_state_is_cheap(load: Load) -> None:
-    workload = load()
-    durations = []
-    for _ in range(9):
-        start = time.perf_counter()
-        workload.state_dict()
-        durations.append(time.perf_counter() - start)
-    assert min(durations) < 0.004
