@@ -29,7 +29,7 @@ def epoch_cpu(workload: MnistMlp, *, has_phases: bool) -> Callable[[], float]:
     """Return a function that trains and validates an epoch, and returns its CPU seconds: others on the machine cost none."""
 
     def measure() -> float:
-        workload._training._has_phases = has_phases  # type: ignore[union-attr]  # the same tensors on both sides
+        workload._training._has_phases = has_phases  # the same tensors on both sides
         phases.begin_epoch(time.monotonic_ns())
         began = time.process_time()
         workload.train_epoch(1)

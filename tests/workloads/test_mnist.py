@@ -56,7 +56,7 @@ def test_the_second_load_in_a_process_reads_no_file(mnist: MnistMlp, monkeypatch
 
 def test_the_normalisation_is_that_of_the_55_000_training_images(mnist: MnistMlp) -> None:
     mnist.load({}, SEEDS)
-    split = mnist._training._data  # type: ignore[union-attr]
+    split = mnist._training._data
     assert len(split.train_indices) == 55_000
     assert split.mean / 255 == pytest.approx(0.1307, abs=5e-4)
     assert split.deviation / 255 == pytest.approx(0.3081, abs=5e-4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import sys
@@ -208,8 +207,7 @@ class MlpTraining:
         for name, tensor in tensors.items():
             values = tensor.detach().cpu().contiguous()
             # little-endian, as every machine that torch supports here
-            data = ctypes.string_at(values.data_ptr(), values.numel() * values.element_size())
-            state[name] = StateTensor(dtype=_DTYPES[values.dtype], shape=tuple(values.shape), data=data)
+            state[name] = StateTensor(dtype=_DTYPES[values.dtype], shape=tuple(values.shape), data=values.numpy().tobytes())
         return state, {"device": self.device.type}
 
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:

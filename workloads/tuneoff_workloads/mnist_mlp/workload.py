@@ -41,7 +41,7 @@ class MnistMlp(Workload):
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
         self._options = specification.parse_options(options)
-        self._training: MlpTraining | None = None
+        self._training: MlpTraining  # once loaded
 
     @classmethod
     def default_space(cls) -> SearchSpace:
@@ -79,22 +79,22 @@ class MnistMlp(Workload):
         self._training = MlpTraining(self._options, hyperparameters, seeds)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
-        return self._loaded().train_epoch()
+        return self._training.train_epoch()
 
     def validate(self) -> Mapping[str, float]:
-        return self._loaded().validate()
+        return self._training.validate()
 
     def test(self) -> Scores:
-        return self._loaded().test()
+        return self._training.test()
 
     def cases(self) -> Mapping[str, list[str]]:
-        return self._loaded().cases()
+        return self._training.cases()
 
     def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
-        return self._loaded().state_dict()
+        return self._training.state_dict()
 
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
-        self._loaded().load_state_dict(tensors, texts)
+        self._training.load_state_dict(tensors, texts)
 
     def cost(self, configuration: Configuration, epochs: int) -> float:
         return epochs * specification.epoch_seconds(self._options, specification.parse_configuration(configuration))
@@ -109,10 +109,5 @@ class MnistMlp(Workload):
 
         from tuneoff_workloads.mnist_mlp.training import choose_device
 
-        chosen = self._training.device if self._training else choose_device(self._options.device)
+        chosen = choose_device(self._options.device)
         return f"cuda:{torch.cuda.get_device_name(chosen)}" if chosen.type == "cuda" else "cpu"
-
-    def _loaded(self) -> MlpTraining:
-        if self._training is None:
-            raise RuntimeError("`load` must be called first")
-        return self._training
