@@ -105,11 +105,6 @@ def test_a_running_trial_fails_and_is_tried_again_under_its_own_name(scene: Scen
     assert best.configuration == scene.plan.translation.decode(again.params)
 
 
-def test_the_last_attempt_is_not_tried_again(scene: Scene) -> None:
-    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), trial=0, attempt=2, submitted=1) == 0
-    assert scene.states() == [TrialState.FAIL]
-
-
 def test_the_death_of_a_successor_that_never_began_repeats_nothing(scene: Scene) -> None:
     assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), trial=0, submitted=1) == 1
     assert [scene.recovery.recover(KILLED) for _ in range(2)] == [0, 0]
@@ -117,25 +112,29 @@ def test_the_death_of_a_successor_that_never_began_repeats_nothing(scene: Scene)
     assert (scene.deaths(), scene.recovery.fruitless_deaths) == ([("t00000", 1), (None, 1), (None, 1)], 2)
 
 
-def test_an_exit_code_is_the_workloads_fault_and_not_tried_again(scene: Scene) -> None:
-    assert scene.dies(WorkerStage.RUNNING, Death(worker=0, pid=1, exit_code=7), number=scene.ask(), submitted=1) == 0
-
-
 @pytest.mark.parametrize(
-    ("stage", "state", "value"),
+    ("stage", "noted", "exit_code", "deaths", "ended"),
     [
-        (WorkerStage.COMPLETED, TrialState.COMPLETE, 0.25),
-        (WorkerStage.PRUNED, TrialState.PRUNED, None),
-        (WorkerStage.FAILED, TrialState.FAIL, None),
+        (WorkerStage.RUNNING, {"attempt": 2}, -9, [("t00000", 2)], (TrialState.FAIL, None)),  # its last attempt
+        (WorkerStage.RUNNING, {}, 7, [("t00000", 1)], (TrialState.FAIL, None)),  # an exit code is the workload's fault
+        # the others have their own end
+        (WorkerStage.COMPLETED, {"value": 0.25}, -9, [(None, 1)], (TrialState.COMPLETE, 0.25)),
+        (WorkerStage.PRUNED, {}, -9, [(None, 1)], (TrialState.PRUNED, None)),
+        (WorkerStage.FAILED, {}, -9, [(None, 1)], (TrialState.FAIL, None)),
     ],
 )
-def test_a_trial_that_ended_before_its_worker_died_is_told_as_it_ended(
-    scene: Scene, stage: WorkerStage, state: TrialState, value: float | None
+def test_a_trial_that_is_not_tried_again_is_told_as_it_ended(
+    scene: Scene,
+    stage: WorkerStage,
+    noted: dict[str, Any],
+    exit_code: int,
+    deaths: list[tuple[str | None, int]],
+    ended: tuple[TrialState, float | None],
 ) -> None:
-    assert scene.dies(stage, number=scene.ask(), submitted=1, value=value or 0.0) == 0
-    assert scene.deaths() == [(None, 1)]  # the trial has its own end
-    (trial,) = scene.study.get_trials()
-    assert (trial.state, trial.value) == (state, value)
+    death = Death(worker=0, pid=4711, exit_code=exit_code)
+    assert scene.dies(stage, death, number=scene.ask(), submitted=1, **noted) == 0
+    assert scene.deaths() == deaths
+    assert [(trial.state, trial.value) for trial in scene.study.get_trials()] == [ended]
 
 
 def test_a_trial_that_was_already_told_keeps_its_state(scene: Scene) -> None:
@@ -153,19 +152,21 @@ def test_an_ask_that_was_lost_with_its_worker_is_made_again(scene: Scene) -> Non
     assert scene.states() == [TrialState.FAIL]
 
 
+@pytest.mark.parametrize("stage", [WorkerStage.ASKING, WorkerStage.SUBMITTING])
+def test_a_retry_that_was_never_submitted_is_made_again_and_not_counted(scene: Scene, stage: WorkerStage) -> None:
+    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=3) == 1
+    assert scene.dies(stage, number=scene.ask(), trial=0, attempt=2, submitted=3) == 0
+    assert scene.state_file.read().submitted == 3
+    assert scene.recovery.settle() == 1
+    assert scene.states() == [TrialState.FAIL, TrialState.FAIL, TrialState.WAITING]
+
+
 def test_a_trial_that_was_counted_but_never_submitted_is_a_lost_ask(scene: Scene) -> None:
     for _ in range(2):
         scene.worker.tell(scene.ask(), 0.0)
     assert scene.dies(WorkerStage.SUBMITTING, number=scene.ask(), trial=2, submitted=3) == 0
     assert scene.deaths() == [(None, 1)]
     assert scene.state_file.read().submitted == 2
-    assert scene.recovery.settle() == 1
-
-
-def test_a_retry_that_was_never_submitted_is_made_again_and_not_counted(scene: Scene) -> None:
-    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=3) == 1
-    assert scene.dies(WorkerStage.SUBMITTING, number=scene.ask(), trial=0, attempt=2, submitted=3) == 0
-    assert scene.state_file.read().submitted == 3
     assert scene.recovery.settle() == 1
 
 
@@ -206,14 +207,6 @@ def test_a_listed_configuration_that_was_lost_in_an_ask_is_enqueued_again(tmp_pa
     assert sorted(params["configuration_index"] for params in found) == [0, 1, 2]
 
 
-def test_a_retry_that_was_lost_in_an_ask_is_made_again(scene: Scene) -> None:
-    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=3) == 1
-    assert scene.ask() == 1  # the retry
-    assert scene.dies(WorkerStage.ASKING, submitted=3) == 0
-    assert scene.recovery.settle() == 1
-    assert scene.states() == [TrialState.FAIL, TrialState.FAIL, TrialState.WAITING]
-
-
 def test_a_retry_that_is_left_to_the_heartbeat_is_not_made_again(tmp_path: Path) -> None:
     scene = Scene(toy_spec("optuna", trials=1, retries=1), tmp_path, HEARTBEAT)
     assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=1) == 1
@@ -231,13 +224,6 @@ def test_a_listed_configuration_that_is_left_to_the_heartbeat_is_not_enqueued_ag
     assert scene.states() == [TrialState.FAIL, TrialState.FAIL, TrialState.WAITING]
     again = scene.begin()
     assert again.params == scene.study.get_trials()[1].params
-
-
-def test_nothing_is_repeated_where_nothing_was_lost(scene: Scene) -> None:
-    for _ in range(3):
-        scene.worker.tell(scene.ask(), 0.0)
-    scene.state_file.write(WorkerState(stage=WorkerStage.IDLE, submitted=3))
-    assert scene.recovery.settle() == 0
 
 
 def test_deaths_without_a_trial_are_counted_in_a_row(scene: Scene) -> None:
