@@ -15,12 +15,14 @@ import csv
 import json
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.measure.power.cpu_table import problems
+import msgspec
+
+from tuneoff.measure.power.cpu_table import CpuTable
 from tuneoff.measure.power.generations import GENERATIONS, plain
 
 IDLE, FULL = "avg. watts @ active idle", "avg. watts @ 100%"
@@ -123,6 +125,32 @@ def quantiles(values: Iterable[float]) -> list[float]:
         above = min(below + 1, len(ordered) - 1)
         cuts.append(round(ordered[below] + (rank - below) * (ordered[above] - ordered[below]), 4))
     return cuts
+
+
+def problems(table: Mapping[str, Any]) -> list[str]:
+    """Return one line for each row of a table that no group of servers can have.
+
+    The watts must hold `0.1 < idle < full < 12`, quantiles must rise, and no generation may hold most of all results: a
+    pattern that matches everything does.
+    """
+    checked = msgspec.convert(dict(table), CpuTable)
+    lines = []
+    for name, row in {"default": checked.default, **checked.generations}.items():
+        if not (0.1 < row.idle[1] < row.full[1] < 12 and 0.1 < row.idle_mean < row.full_mean < 12):
+            watts = f"{row.idle[1]} and {row.full[1]} (means {row.idle_mean} and {row.full_mean})"
+            lines.append(f"{name}: `0.1 < idle < full < 12` W per thread must hold, but got {watts}")
+        for part, values in (("idle", row.idle), ("full", row.full), ("dynamic", row.dynamic), ("ratio", row.ratio)):
+            if not 0 < values[0] <= values[1] <= values[2]:
+                lines.append(f"{name}: quantiles of {part} must rise and be above 0, but got {values}")
+    total = sum(row.results for row in checked.generations.values())
+    lines += [
+        f"{name}: holds {row.results} of {total} results; its pattern matches other CPUs"
+        for name, row in checked.generations.items()
+        if row.results > total / 2
+    ]
+    keys = {generation.key for generation in GENERATIONS}
+    lines += [f"{name}: no such generation" for name in checked.generations if name not in keys]
+    return lines
 
 
 def render(table: dict[str, Any]) -> str:

@@ -4,42 +4,43 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from tuneoff.base import clock
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import installed_version
-from tuneoff.meter import MeterDescription, MeterError, PowerMeter, PowerSample, check_names, number
+from tuneoff.meter import MeterDescription, MeterError, PowerMeter, PowerSample
 
 DOMAIN = "codecarbon"
 COUNTRY = "FRA"  # its tracker needs one for grams, which are not read
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodecarbonOptions:
+    """What the experiment file gives."""
+
+    interval_seconds: Annotated[float, Meta(ge=0.1)] = 1.0  # how often codecarbon measures
+
+
 class CodecarbonMeter(PowerMeter):
     """Cumulative energy as codecarbon counts it, for the whole machine; it includes a constant for memory.
 
-    Uses no network and writes no file. Option `interval_seconds` (1): how often codecarbon measures.
+    Uses no network and writes no file.
     """
 
+    options_type = CodecarbonOptions
+
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.check_options(options)
-        interval = number("codecarbon", options, "interval_seconds", 1.0, least=0.1)
+        interval: float = self.check_options(options).interval_seconds
         self._energy = _Energy()
         self._read_at = -1
         self._tracker = _started(self._energy, interval)
         source = f"codecarbon {installed_version('codecarbon')}: its own model or counters, whole machine"
         gap = max(10.0, 3 * interval)
         self.description = MeterDescription(kind="estimated", source=source, domains=(DOMAIN,), longest_gap_seconds=gap)
-
-    @staticmethod
-    def check_options(options: Mapping[str, Any]) -> None:
-        """Refuse wrong options; nothing is started.
-
-        Raises:
-            OptionError: there is one.
-        """
-        check_names("codecarbon", options, ("interval_seconds",))
-        number("codecarbon", options, "interval_seconds", 1.0, least=0.1)
 
     def read(self) -> Sequence[PowerSample]:
         """Return the energy so far, if codecarbon has measured since the last call."""

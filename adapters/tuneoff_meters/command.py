@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import math
 import os
@@ -11,43 +10,65 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Annotated, Any
+
+from msgspec import Meta
 
 from tuneoff.base import clock
 from tuneoff.base.numbers import DECIMAL
 from tuneoff.base.processes import ended
 from tuneoff.base.terminal import shown_line
-from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter, PowerSample, check_names, number
+from tuneoff.meter import MeterDescription, MeterError, PowerMeter, PowerSample
 
 DOMAIN = "node"
-TIMEOUT_SECONDS = 10.0
-_MOST_KEPT = 100_000  # lines that nobody has read yet: more than a day at one per second
 _STOP_SECONDS = 2.0
 _LONGEST_LINE = 1000  # characters: what prints more without an end of line is not a meter
-_NUMBERS = re.compile(rf"({DECIMAL})\s+({DECIMAL})")
-_MOST_AT_ONCE = 20  # samples that one reading gives: of a program that prints more, lines are taken together
+_NUMBERS = re.compile(rf"({DECIMAL})\s+({DECIMAL})")  # stricter than `float`, which also takes `1_000` and digits of any script
+_MOST_AT_ONCE = 20  # samples that one reading gives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOptions:
+    """What the experiment file gives."""
+
+    command: Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)]  # a text is split as a shell does
+    timeout_seconds: Annotated[float, Meta(ge=0.1)] = 10.0  # the longest time without a line, the first one included
+
+    def __post_init__(self) -> None:
+        if not self.words:
+            raise ValueError(f"`command` must name a program, but got {self.command!r}")
+
+    @property
+    def words(self) -> list[str]:
+        """The program and its arguments."""
+        return shlex.split(self.command) if isinstance(self.command, str) else self.command
 
 
 class CommandMeter(PowerMeter):
     """Starts a program, without a shell, and reads its lines while it lives.
 
     Each line holds `seconds watts`: seconds grow from line to line and may count from any moment; watts are the node's mean power
-    since the line before. Options: `command` (a text, split as a shell would, or a list of texts); `timeout_seconds` (10): the
-    longest time without a line, the first one included.
+    since the line before. They are counted as energy, so that nothing is lost where a reading gives not every line.
     """
 
+    options_type = CommandOptions
+
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.check_options(options)
-        self._words = _words(options.get("command"))
-        self._timeout = number("command", options, "timeout_seconds", TIMEOUT_SECONDS, least=0.1)
+        chosen: CommandOptions = self.check_options(options)
+        self._words, self._timeout = chosen.words, chosen.timeout_seconds
         source = f"command: {shlex.join(self._words)}"
         self.description = MeterDescription(
             kind="measured", source=source, domains=(DOMAIN,), longest_gap_seconds=max(10.0, self._timeout)
         )
-        self._lines = _PrintedSamples()
-        self._errors: collections.deque[str] = collections.deque(maxlen=1)
-        self._is_told = False  # that it ended or stalls
+        self._samples: list[PowerSample] = []
+        self._seconds, self._joules, self._t = -math.inf, 0.0, 0
+        self._offset_ns: int | None = None
+        self._arrived, self._last_ns = threading.Event(), clock.monotonic_ns()
+        self._problem: str | None = None  # of the first wrong line, until it is reported
+        self._has_problem = self._is_stall_reported = False
+        self._complaint = ""
         try:
             self._process = subprocess.Popen(
                 self._words,
@@ -68,47 +89,37 @@ class CommandMeter(PowerMeter):
         self._threads = [threading.Thread(target=target, args=(stream,), daemon=True) for target, stream in readers]
         for thread in self._threads:
             thread.start()
-        self._lines.arrived.wait(self._timeout)
-        if not self._lines.has_any:
-            problem = self._lines.first_problem or self._closed() or f"printed no line within {self._timeout:g} s"
+        self._arrived.wait(self._timeout)
+        if self._offset_ns is None:
+            problem = self._problem or self._closed() or f"printed no line within {self._timeout:g} s"
             self.close()
             raise MeterError(self._error(problem))
 
-    @staticmethod
-    def check_options(options: Mapping[str, Any]) -> None:
-        """Refuse wrong options; nothing is started.
-
-        Raises:
-            OptionError: there is one.
-        """
-        check_names("command", options, ("command", "timeout_seconds"))
-        _words(options.get("command"))
-        number("command", options, "timeout_seconds", TIMEOUT_SECONDS, least=0.1)
-
     def read(self) -> Sequence[PowerSample]:
-        """Return the lines since the last call.
+        """Return the lines since the last call, or some of them where they are many.
 
         Raises:
             MeterError: a line is not `seconds watts`, the program ended, or no line comes; each is said once.
         """
-        problem = self._lines.take_problem()
-        if problem is None and not self._is_told:
-            silent = (clock.monotonic_ns() - self._lines.last_ns) / clock.NANOSECONDS
+        problem, self._problem = self._problem, None
+        if problem is None and not self._is_stall_reported:
+            silent = (clock.monotonic_ns() - self._last_ns) / clock.NANOSECONDS
             stalled = f"printed no line for {silent:.0f} s (does it flush each line?)" if silent > self._timeout else None
             problem = self._ended() or stalled
-            self._is_told = problem is not None
+            self._is_stall_reported = problem is not None
         if problem is not None:
             raise MeterError(self._error(problem))
-        samples = self._lines.take()
+        samples = self._samples[:]
+        del self._samples[: len(samples)]  # more may have come meanwhile
         if samples and self._process.poll() is None:
-            self._is_told = False
-        return samples
+            self._is_stall_reported = False
+        return samples[:: -max(1, math.ceil(len(samples) / _MOST_AT_ONCE))][::-1]
 
     def close(self) -> None:
         """End the program with its process group; may be called twice."""
-        for number_, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
+        for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number_)
+                os.killpg(self._process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)
                 break
@@ -117,7 +128,7 @@ class CommandMeter(PowerMeter):
 
     def _closed(self) -> str | None:
         """Return how it ended, if it has closed its output: it is about to end, then."""
-        if not self._lines.arrived.is_set():
+        if not self._arrived.is_set():
             return None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_STOP_SECONDS)
@@ -131,107 +142,40 @@ class CommandMeter(PowerMeter):
         return ended(code)
 
     def _error(self, problem: str) -> str:
-        complaint = f"; its error: {self._errors[0]}" if self._errors else ""
-        return f"meter command: {self._words[0]!r} {problem}{complaint}; it must print `seconds watts` lines"
+        complaint = f"; its error: {self._complaint}" if self._complaint else ""
+        rule = "it must print lines of `seconds watts`: seconds that grow, watts >= 0"
+        return f"meter command: {self._words[0]!r} {problem}{complaint}; {rule}"
 
     def _read_lines(self, stream: IO[str]) -> None:
         with stream:
             while line := stream.readline(_LONGEST_LINE):
-                self._lines.add(line)
-        self._lines.arrived.set()  # it ended: nobody needs to wait
+                if printed := shown_line(line):
+                    self._add(printed)
+        self._arrived.set()  # it ended: nobody needs to wait
 
     def _read_errors(self, stream: IO[str]) -> None:
         with stream:
             while line := stream.readline(_LONGEST_LINE):
-                if printed := shown_line(line):
-                    self._errors.append(printed[:200])
+                self._complaint = shown_line(line)[:200] or self._complaint
 
-
-class _PrintedSamples:
-    """Lines as samples on our clock: the program's first line was printed when it arrived, later ones by its own seconds."""
-
-    def __init__(self) -> None:
-        self.arrived = threading.Event()
-        self.last_ns = clock.monotonic_ns()
-        self.first_problem: str | None = None
-        self._problem: str | None = None
-        self._has_told = False
-        self._seconds = -math.inf
-        self._offset_ns: int | None = None
-        self._t = 0
-        self._taken_ns: int | None = None  # up to when lines were taken
-        self._samples: collections.deque[PowerSample] = collections.deque(maxlen=_MOST_KEPT)
-
-    @property
-    def has_any(self) -> bool:
-        """Tell whether there was a line of numbers."""
-        return self._offset_ns is not None
-
-    def add(self, line: str) -> None:
-        """Take a line; called by the reading thread."""
+    def _add(self, printed: str) -> None:
+        """Take a line, on our clock: the first was printed when it arrived, later ones by the program's own seconds."""
         now = clock.monotonic_ns()
-        printed = shown_line(line)
-        numbers = _NUMBERS.fullmatch(printed)  # stricter than `float`, which also takes `1_000` and digits of any script
-        if numbers is None:
-            if printed:
-                self._note(f"printed {printed[:80]!r}")
+        numbers = _NUMBERS.fullmatch(printed)
+        seconds, watts = map(float, numbers.groups()) if numbers is not None else (math.nan, math.nan)
+        if not (self._seconds < seconds < math.inf and 0 <= watts < math.inf):
+            if not self._has_problem:
+                after = "" if self._offset_ns is None else f" after {self._seconds:.15g} s"
+                self._has_problem, self._problem = True, f"printed {printed[:80]!r}{after}"
+            self._arrived.set()
             return
-        seconds, watts = map(float, numbers.groups())
-        if not (math.isfinite(seconds) and math.isfinite(watts) and watts >= 0):
-            self._note(f"printed {printed[:80]!r}, but both must be finite and watts >= 0")
-        elif seconds <= self._seconds:
-            self._note(f"printed {seconds:.15g} s after {self._seconds:.15g} s, but seconds must grow")
-        else:
-            stamp = round(seconds * clock.NANOSECONDS)
-            # a line cannot arrive before it is printed: the least delay seen is the nearest to none
-            self._offset_ns = now - stamp if self._offset_ns is None else min(self._offset_ns, now - stamp)
-            self._t = max(stamp + self._offset_ns, self._t + 1)
-            self._seconds, self.last_ns = seconds, now
-            self._samples.append(PowerSample(t=self._t, domain=DOMAIN, watts=watts))
-            self.arrived.set()
-
-    def take(self) -> list[PowerSample]:
-        """Return the samples since the last call, some of them together where they are many."""
-        samples = [self._samples.popleft() for _ in range(len(self._samples))]
-        before = self._taken_ns
-        if samples:
-            self._taken_ns = samples[-1].t
-        return samples if len(samples) <= _MOST_AT_ONCE else list(_together(samples, before))
-
-    def take_problem(self) -> str | None:
-        """Return what was wrong with a line, once in a program's life."""
-        problem, self._problem = self._problem, None
-        return problem
-
-    def _note(self, problem: str) -> None:
-        if not self.arrived.is_set():
-            self.first_problem = problem
-            self.arrived.set()
-        if not self._has_told:
-            self._has_told = True
-            self._problem = problem
-
-
-def _together(samples: Sequence[PowerSample], before_ns: int | None) -> Iterator[PowerSample]:
-    """Yield as few samples as one reading may give, with the same energy."""
-    if before_ns is None:
-        yield samples[0]
-        before_ns, samples = samples[0].t, samples[1:]
-    size = math.ceil(len(samples) / (_MOST_AT_ONCE - 1))
-    for index in range(0, len(samples), size):
-        group = samples[index : index + size]
-        watt_ns, at = 0.0, before_ns
-        for sample in group:
-            watt_ns, at = watt_ns + (sample.watts or 0.0) * (sample.t - at), sample.t
-        yield PowerSample(t=at, domain=DOMAIN, watts=watt_ns / (at - before_ns))
-        before_ns = at
-
-
-def _words(command: object) -> list[str]:
-    try:
-        words = shlex.split(command) if isinstance(command, str) else command
-    except ValueError as error:
-        raise OptionError(f"meter command: `command` cannot be split into words: {error}; correct its quotes") from error
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words) or not words[0]:
-        raise OptionError(f"meter command needs `command`, a text or a list of texts, but got {command!r}; correct power.options")
-    return words
+        stamp = round(seconds * clock.NANOSECONDS)
+        if self._offset_ns is None:
+            self._offset_ns, t = now - stamp, now
+        else:  # a line cannot arrive before it is printed: the least delay seen is the nearest to none
+            self._offset_ns = min(self._offset_ns, now - stamp)
+            self._joules += watts * (seconds - self._seconds)
+            t = max(stamp + self._offset_ns, self._t + 1)
+        self._t, self._seconds, self._last_ns = t, seconds, now
+        self._samples.append(PowerSample(t=t, domain=DOMAIN, joules=self._joules))
+        self._arrived.set()

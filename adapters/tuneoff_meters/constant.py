@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from tuneoff.base import clock
-from tuneoff.meter import MeterDescription, PowerMeter, PowerSample, check_names, number
+from tuneoff.meter import MeterDescription, PowerMeter, PowerSample
 
 DOMAIN = "node"
 
 
-class ConstantMeter(PowerMeter):
-    """Option `watts`: of the whole node, a number above 0."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantOptions:
+    """What the experiment file gives."""
 
+    watts: Annotated[float, Meta(ge=0.001)]  # of the whole node
+
+
+class ConstantMeter(PowerMeter):
+    """The stated power at any time."""
+
+    options_type = ConstantOptions
     is_inert = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        check_names("constant", options, ("watts",))
-        self._watts = number("constant", options, "watts", least=0.001)
+        self._watts: float = self.check_options(options).watts
         self.idle_watts = {DOMAIN: self._watts}  # it does not depend on what runs
         source = f"constant: {self._watts:g} W, as stated"
         self.description = MeterDescription(kind="estimated", source=source, domains=(DOMAIN,))

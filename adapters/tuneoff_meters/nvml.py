@@ -3,50 +3,57 @@
 from __future__ import annotations
 
 import contextlib
+import statistics
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from tuneoff.base import clock
 from tuneoff.base.commands import install_command
-from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter, PowerSample, check_names
+from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter, PowerSample
 
 _SHARES_HOLD_NS = 2_000_000_000  # NVML refreshes what processes used about once a second; until then the last stands
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvmlOptions:
+    """What the experiment file gives."""
+
+    devices: Annotated[list[int], Meta(min_length=1)] | None = None  # as NVML counts them; None: all
+
+
 class NvmlMeter(PowerMeter):
-    """Each GPU a domain `gpu-N`, N as NVML counts. Option `devices`: a list of those numbers; without it, all.
+    """Each GPU a domain `gpu-N`, N as NVML counts.
 
     NVML is used in the process that opens the meter alone, and that one must not fork: only supervisors open meters.
     """
 
+    options_type = NvmlOptions
+
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.check_options(options)
+        wanted: list[int] | None = self.check_options(options).devices
         self._nvml: Any = _started()
         self._is_closed = False
         try:
-            self._devices = self._opened(options.get("devices"))
+            self._devices = list(self._opened(wanted))
+            if not self._devices:
+                raise MeterError("no GPU reading: NVML finds no GPU that tells energy or power; take another meter")
+        except self._nvml.NVMLError as error:
+            self.close()
+            raise MeterError(f"no GPU reading: NVML answers: {error}; check `nvidia-smi`") from error
         except MeterError:
             self.close()
             raise
-        names = tuple(device.domain for device in self._devices)
-        how = {device.domain: "energy counter" if device.has_counter else "power samples" for device in self._devices}
-        source = ", ".join(
-            f"{domain} {way} ({device.name})" for (domain, way), device in zip(how.items(), self._devices, strict=True)
+        about = (
+            f"{device.domain} {'energy counter' if device.has_counter else 'power samples'} ({device.name})"
+            for device in self._devices
         )
-        self.description = MeterDescription(kind="measured", source=f"NVML: {source}", domains=names)
-
-    @staticmethod
-    def check_options(options: Mapping[str, Any]) -> None:
-        """Refuse wrong options; nothing is opened.
-
-        Raises:
-            OptionError: there is one.
-        """
-        check_names("nvml", options, ("devices",))
-        wanted = options.get("devices")
-        if wanted is not None and not (isinstance(wanted, list) and wanted and all(type(item) is int for item in wanted)):
-            raise OptionError(f"meter nvml: `devices` must be a list of GPU numbers, but got {wanted!r}; correct power.options")
+        names = tuple(device.domain for device in self._devices)
+        self.description = MeterDescription(kind="measured", source=f"NVML: {', '.join(about)}", domains=names)
 
     def read(self) -> Sequence[PowerSample]:
         """Return one sample per GPU.
@@ -83,28 +90,19 @@ class NvmlMeter(PowerMeter):
             self._is_closed = True
             self._nvml.nvmlShutdown()
 
-    def _opened(self, wanted: Sequence[int] | None) -> list[_Device]:
+    def _opened(self, wanted: Sequence[int] | None) -> Iterator[_Device]:
         nvml = self._nvml
-        try:
-            count = nvml.nvmlDeviceGetCount()
-            if wanted is not None and any(not 0 <= item < count for item in wanted):
-                raise OptionError(f"meter nvml: `devices` must lie in 0 .. {count - 1}, but got {wanted}; correct power.options")
-            indices = range(count) if wanted is None else sorted(set(wanted))
-            devices: list[_Device] = []
-            for index in indices:
-                handle = nvml.nvmlDeviceGetHandleByIndex(index)
-                for has_counter in (True, False):  # a GPU that tells neither its energy nor its power is left out
-                    device = _Device(nvml, handle, index, has_counter)
-                    with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission):
-                        device.sample()
-                        devices.append(device)
-                        break
-        except nvml.NVMLError as error:
-            raise MeterError(f"no GPU reading: NVML answers: {error}; check `nvidia-smi`") from error
-        if not devices:
-            why = "NVML finds none" if not count else "NVML reads neither energy nor power of it"
-            raise MeterError(f"no GPU reading: {why}; take another meter")
-        return devices
+        count = nvml.nvmlDeviceGetCount()
+        if wanted is not None and any(not 0 <= item < count for item in wanted):
+            raise OptionError(f"meter nvml: `devices` must lie in 0 .. {count - 1}, but got {wanted}; correct power.options")
+        for index in range(count) if wanted is None else sorted(set(wanted)):
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            for has_counter in (True, False):  # a GPU that tells neither its energy nor its power is left out
+                device = _Device(nvml, handle, index, has_counter)
+                with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission):
+                    device.sample()
+                    yield device
+                    break
 
 
 def _started() -> Any:
@@ -124,10 +122,8 @@ def _started() -> Any:
 
 class _Device:
     def __init__(self, nvml: Any, handle: Any, index: int, has_counter: bool) -> None:
-        self._nvml = nvml
-        self._handle = handle
-        self.domain = f"gpu-{index}"
-        self.has_counter = has_counter
+        self._nvml, self._handle = nvml, handle
+        self.domain, self.has_counter = f"gpu-{index}", has_counter
         self._seen_us = time.time_ns() // 1000  # NVML stamps what processes used in wall-clock microseconds
         self._shares: list[tuple[int, float]] = []
         self._shares_ns = 0
@@ -160,13 +156,13 @@ class _Device:
             samples = self._nvml.nvmlDeviceGetProcessUtilization(self._handle, self._seen_us)
         except self._nvml.NVMLError:  # nothing new (not found), or this GPU cannot tell (not supported)
             samples = []
-        fresh = [sample for sample in samples if sample.timeStamp > self._seen_us]
-        if fresh:
-            by_pid: dict[int, list[int]] = {}
-            for sample in fresh:
-                by_pid.setdefault(int(sample.pid), []).append(sample.smUtil)
-            self._seen_us = max(sample.timeStamp for sample in fresh)
-            self._shares = [(pid, min(sum(used) / len(used) / 100, 1.0)) for pid, used in by_pid.items() if any(used)]
+        by_pid: dict[int, list[int]] = defaultdict(list)
+        for sample in samples:
+            if sample.timeStamp > self._seen_us:
+                by_pid[int(sample.pid)].append(sample.smUtil)
+        if by_pid:
+            self._seen_us = max(sample.timeStamp for sample in samples)
+            self._shares = [(pid, min(statistics.fmean(used) / 100, 1.0)) for pid, used in by_pid.items() if any(used)]
             self._shares_ns = now
         elif now - self._shares_ns > _SHARES_HOLD_NS:
             self._shares = []

@@ -12,7 +12,6 @@ from pathlib import Path
 from tuneoff.base.processes import MARK
 from tuneoff.measure.power.metering import PowerPlan
 from tuneoff.measure.power.sampler import Sampler
-from tuneoff.measure.power.select_meter import Chosen
 from tuneoff.record.samples.reader import read_samples
 from tuneoff_meters.rapl import RaplMeter
 
@@ -33,7 +32,7 @@ def main(kind: str, count: int, seconds: float, folder: Path) -> None:
     assert tree.stdin is not None
     assert tree.stdout is not None
     tree.stdout.readline()
-    power = PowerPlan(chosen=Chosen(name="rapl", meter=RaplMeter({"root": str(counters(folder))})), reason="")
+    power = PowerPlan(name="rapl", meter=RaplMeter({"root": str(counters(folder))}), reason="")
     with Sampler(folder, RUN, power):
         time.sleep(SETTLING_SECONDS + seconds)
     tree.stdin.close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import msgspec
 
 from tuneoff.base.targets import unknown_option
 from tuneoff.errors import TuneoffError
@@ -41,6 +43,7 @@ class PowerMeter:
     """
 
     description: MeterDescription
+    options_type: ClassVar[type[Any] | None] = None  # a dataclass, whose annotations its options are held to
     is_inert: bool = False  # opening it starts nothing and asks nobody: `tuneoff plan` opens it to check its options
     idle_watts: Mapping[str, float] | None = None  # by domain, in W, where known beforehand: none is read then
     problems: Sequence[str] = ()  # what was strange in the window that was last collected (counters that fell), one line each
@@ -52,13 +55,26 @@ class PowerMeter:
             MeterError: it is not there (no counter, no device, no permission) or an option is wrong.
         """
 
-    @staticmethod
-    def check_options(options: Mapping[str, Any]) -> None:
-        """Refuse wrong options without opening anything, for `tuneoff plan`.
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> Any:
+        """Return the options as an `options_type`, without opening anything: `tuneoff plan` asks for it.
 
         Raises:
-            OptionError: one is wrong.
+            OptionError: one is unknown, missing, of the wrong type, or out of its range.
         """
+        if cls.options_type is None:
+            return None
+        meter = f"meter {cls.__name__.removesuffix('Meter').lower()}"
+        if problem := unknown_option(meter, options, sorted(option.name for option in fields(cls.options_type))):
+            raise OptionError(problem)
+        try:
+            return msgspec.convert(options, cls.options_type)
+        except msgspec.ValidationError as error:
+            rule, _, path = str(error).partition(" - at ")
+            name = path.rpartition("$.")[2].rstrip("`")
+            value = options.get(re.split(r"[.\[]", name)[0])
+            where, got = (f"`{name}`: ", f", but got {value!r}") if path else ("", "")
+            raise OptionError(f"{meter}: {where}{rule}{got}; correct power.options") from error
 
     @property
     def collects(self) -> bool:
@@ -99,53 +115,3 @@ class PowerMeter:
 
     def close(self) -> None:
         """End what it started. May be called twice."""
-
-
-def check_names(meter: str, options: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Refuse an option that the meter does not have.
-
-    Raises:
-        OptionError: there is one.
-    """
-    if problem := unknown_option(f"meter {meter}", options, sorted(names)):
-        raise OptionError(problem)
-
-
-def number(meter: str, options: Mapping[str, Any], name: str, default: float | None = None, *, least: float = 0.0) -> float:
-    """Return an option that is a finite number of at least `least`.
-
-    Raises:
-        OptionError: it is none, or it is missing and has no default.
-    """
-    value = options.get(name, default)
-    if value is None:
-        raise OptionError(f"meter {meter} needs the option `{name}`, a number >= {least:g}; give it under power.options")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
-        raise OptionError(f"meter {meter}: `{name}` must be a number >= {least:g}, but got {value!r}; correct power.options")
-    return float(value)
-
-
-def text(meter: str, options: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    """Return an option that is a text with something in it.
-
-    Raises:
-        OptionError: it is none, or it is missing and has no default.
-    """
-    value = options.get(name, default)
-    if not isinstance(value, str) or not value:
-        got = "it is missing" if value is None else f"got {value!r}"
-        raise OptionError(f"meter {meter}: `{name}` must be a text, but {got}; give it under power.options")
-    return value
-
-
-def pair(meter: str, options: Mapping[str, Any], name: str, default: tuple[float, float]) -> tuple[float, float]:
-    """Return an option that is a list of two numbers of at least 0.
-
-    Raises:
-        OptionError: it is none.
-    """
-    value = options.get(name, default)
-    fits = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
-    if not fits or not all(isinstance(part, int | float) and math.isfinite(part) and part >= 0 for part in value):
-        raise OptionError(f"meter {meter}: `{name}` must be two numbers >= 0, but got {value!r}; correct power.options")
-    return float(value[0]), float(value[1])

@@ -15,7 +15,7 @@ from builders.worked_examples import header, used
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.attribution.slots import joules
+from tuneoff.measure.attribution.pieces import joules
 from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema

@@ -16,10 +16,9 @@ from measure.power.meters import Counter, plan_of
 from tuneoff.base.space import SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.attribution.slots import joules
+from tuneoff.measure.attribution.pieces import joules
 from tuneoff.measure.power.metering import Baseline, PowerPlan
 from tuneoff.measure.power.model_meter import ModelMeter
-from tuneoff.measure.power.select_meter import Chosen
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence, Samples, on_run_clock, read_samples
 from tuneoff.registry import adapter_class
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 POINTS = 0.03  # of one processor
 MODEL = ModelMeter({"joules_per_cpu_second": 1.0, "watts_per_core": 0.0})  # so that energy in J is CPU time in s
-BY_MODEL = PowerPlan(chosen=Chosen(name="model", meter=MODEL), reason="")
+BY_MODEL = PowerPlan(name="model", meter=MODEL, reason="")
 NODE_WATTS = 100.0
 
 

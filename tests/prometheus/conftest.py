@@ -14,10 +14,7 @@ Take = Callable[[str], Server]
 
 TARGETS: Mapping[str, list[dict[str, str]]] = {  # the labels of what each server scrapes
     "two nodes": [{"instance": "node-a:9100"}, {"instance": "node-b:9100"}],
-    "wrap": [{"instance": "a"}],
-    "own": [{"instance": "a:1"}],
     "run": [{"instance": "node-a"}],
-    "gone": [{"instance": "node-a"}],
 }
 
 

@@ -8,23 +8,22 @@ import time
 
 import pytest
 
-from prometheus.fake_server import Answer, FakePrometheus, failure
+from prometheus.fake_server import Answer, FakePrometheus, failure, success
 from tuneoff.meter import MeterError
 from tuneoff_meters.prometheus.meter import _LOOPBACK, PrometheusApi
 
 
 def refusal(api: PrometheusApi) -> str:
     with pytest.raises(MeterError) as caught:
-        api.vector("up")
+        api.series("up")
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_the_series_of_an_instant_query_are_returned(server: FakePrometheus) -> None:
     server.add("up", [(time.time(), 1.0)], instance="a:9100")
-    (series,) = PrometheusApi(server.url).vector("up")
-    assert series["metric"] == {"__name__": "up", "instance": "a:9100"}
-    assert series["value"][1] == "1"
+    (series,) = PrometheusApi(server.url).series("up")
+    assert series.metric == {"__name__": "up", "instance": "a:9100"}
 
 
 def test_the_servers_clock_is_compared_with_this_hosts(server: FakePrometheus) -> None:
@@ -35,15 +34,8 @@ def test_the_servers_clock_is_compared_with_this_hosts(server: FakePrometheus) -
 
 def test_a_token_is_sent_and_a_missing_one_is_named(server: FakePrometheus) -> None:
     server.authorization = "Bearer abc"
-    assert PrometheusApi(server.url, authorization="Bearer abc").vector("up") == []
+    assert PrometheusApi(server.url, authorization="Bearer abc").series("up") == []
     assert "token_variable" in refusal(PrometheusApi(server.url))
-
-
-def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> None:
-    server.override = lambda endpoint, parameters: (302, b"http://192.0.2.1/login")
-    assert "it redirects to http://192.0.2.1/login; give that address as `url`" in refusal(
-        PrometheusApi(server.url, authorization="Bearer abc")
-    )
 
 
 @pytest.mark.parametrize(
@@ -51,21 +43,23 @@ def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> No
     [
         (failure(400, "bad_data", 'unexpected\nidentifier "up"'), '(HTTP 400): unexpected identifier "up"'),
         (failure(200, "execution", "query timed out"), "query timed out"),
-        ((200, b"<html>Grafana</html>"), "not JSON, but starts with '<html>Grafana</html>'"),
-        ((200, b"\xff\xfe"), "not JSON"),
-        ((200, b"[]"), "no `status`"),
-        ((200, b'{"status": "success"}'), "no `data`"),
-        ((200, b'{"status": "success", "data": {"resultType": "matrix", "result": []}}'), "a vector was asked for"),
-        ((200, b'{"status": "success", "data": {"resultType": "vector", "result": [1]}}'), "without labels"),
+        ((200, b"<html>Grafana</html>"), "must answer as Prometheus does, but JSON is malformed"),
+        ((200, b"\xff\xfe"), "must answer as Prometheus does, but"),
+        ((200, b'{"status": "success"}'), "must answer as Prometheus does, but 'result'"),
+        ((200, b'{"status": "success", "data": {"result": [1]}}'), "must answer as Prometheus does, but Expected `object`"),
+        (
+            success({"result": [{"metric": {}, "values": [[1, "x"]]}]}),
+            "must answer as Prometheus does, but Expected `str` matching",
+        ),
         ((404, b"404 page not found\n"), "(HTTP 404): 404 page not found; check that `url` is the server's root"),
         ((502, b"<html>Bad gateway</html>"), "(HTTP 502): no reason is given; check that `url`"),
-        ((400, b"Client sent an HTTP request to an HTTPS server.\n"), "to an HTTPS server.; check that `url` is the server's"),
-        ((200, b"[" * 100_000), "not JSON"),
+        ((200, b"[" * 100_000), "must answer as Prometheus does, but Expected `object`"),
+        ((302, b"http://192.0.2.1/login"), "it redirects to http://192.0.2.1/login; give that address as `url`"),  # not followed
     ],
 )
 def test_a_refusal_and_what_is_no_prometheus_are_told(server: FakePrometheus, answer: Answer, said: str) -> None:
     server.override = lambda endpoint, parameters: answer
-    assert said in refusal(PrometheusApi(server.url))
+    assert said in refusal(PrometheusApi(server.url, authorization="Bearer abc"))
 
 
 def test_a_server_that_is_not_there_is_named_with_the_way_out() -> None:
@@ -75,6 +69,10 @@ def test_a_server_that_is_not_there_is_named_with_the_way_out() -> None:
         assert refusal(PrometheusApi(url)) == (
             f"Prometheus must be reachable at {url}, but: Connection refused; start it, correct `url`, or take another meter"
         )
+
+
+def test_a_server_that_speaks_no_tls_is_told(server: FakePrometheus) -> None:
+    assert "it speaks no https: give `url` with http" in refusal(PrometheusApi(server.url.replace("http", "https")))
 
 
 def test_a_server_that_hangs_is_given_up(server: FakePrometheus) -> None:
@@ -141,8 +139,8 @@ def test_a_secret_that_a_server_repeats_is_not_told(server: FakePrometheus, code
 def test_warnings_of_an_answer_are_kept_each_once(server: FakePrometheus) -> None:
     server.warnings = ("store node-7:\nconnection refused", "another")
     api = PrometheusApi(server.url)
-    api.vector("up")
-    api.vector("up")
+    api.series("up")
+    api.series("up")
     assert list(api.warnings) == ["store node-7: connection refused", "another"]
 
 
@@ -150,7 +148,7 @@ def test_no_proxy_is_asked_for_this_machines_own_addresses(server: FakePrometheu
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    assert PrometheusApi(server.url).vector("up") == []
+    assert PrometheusApi(server.url).series("up") == []
     assert "Connection refused" in refusal(PrometheusApi("http://prometheus.invalid"))  # the proxy's: it is asked elsewhere
 
 

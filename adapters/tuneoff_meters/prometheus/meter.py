@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import base64
 import itertools
-import json
 import math
 import os
 import re
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from http.client import HTTPException
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import msgspec
 from msgspec import Meta
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.targets import unknown_name
-from tuneoff.meter import MeterDescription, MeterError, MeterKind, PowerMeter, PowerSample, check_names
+from tuneoff.meter import MeterDescription, MeterError, MeterKind, PowerMeter, PowerSample
 
 DEFAULT_URL = "http://127.0.0.1:9090"
 QUERY = "query"  # the source that is nothing but own PromQL
@@ -34,12 +36,13 @@ MOST_POINTS = 10_000  # of a query that is evaluated at steps
 MOST_WATTS = 20_000.0  # of one domain: a counter that fell and now stands for more did not start again from 0
 _URL = re.compile(r"https?://(\[[^\]@]+\]|[^\s/:@?#\[\]]+)(:[0-9]+)?(/[^\s@?#]*)?")
 _LOOPBACK = re.compile(r"(.+\.)?localhost|127(\.\d{1,3}){3}|::1")
-_CREDENTIALS = ("token_variable", "username", "password_variable")
 _SELECTOR = re.compile(r"[a-zA-Z_:][\w:]*(\{[^{}]*\})?|\{[^{}]*\}")
 _NOT_TWICE = 'path!~".*mmio.*"'  # newer kernels show each package a second time, read by another way
 _COUNTED = {"joules": 1.0, "millijoules": 1e-3, "microjoules": 1e-6, "watt_hours": 3600.0, "kilowatt_hours": 3.6e6}  # in J
 UNITS = {**_COUNTED, "watts": 1.0, "milliwatts": 1e-3, "microwatts": 1e-6, "kilowatts": 1e3}  # in J or W
 Labels = Mapping[str, str]
+Scraped = list[tuple[float, float]]  # (seconds of the server's clock, value), in order of time
+Result = TypeVar("Result")
 _DCGM, _GPU = ("Hostname", "instance"), lambda labels: f"gpu-{labels['gpu']}" if labels.get("gpu") else ""
 
 
@@ -89,74 +92,94 @@ class OwnQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     query: Annotated[str, Meta(pattern="[^ ]")]
     unit: str
 
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise ValueError(unknown_name("unit", self.unit, set(UNITS)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusOptions:
-    """What to ask which server for; the fields are the options of the experiment file, `authorization` aside."""
+    """What to ask which server for: what the experiment file gives."""
 
     url: str = DEFAULT_URL
-    source: str = "node_exporter"  # which exporter's metrics; `query`: only the own ones of `domains`
-    nodes: tuple[Annotated[str, Meta(pattern="^[^`]+$")], ...] = ()  # as in the node label, with or without the port; (): all
+    source: str = ""  # which exporter's metrics; `query`: only the own ones of `domains`; "": node_exporter, or those alone
+    nodes: Annotated[str, Meta(min_length=1)] | tuple[str, ...] = ()  # as in the node label, with or without the port; (): all
     node_label: str = ""  # the label that names a node; "": what the source usually has
     domains: dict[Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")], OwnQuery] = field(default_factory=dict)
     kind: MeterKind | None = None  # `estimated` for any source; `measured` for own PromQL
     idle_watts: dict[str, Annotated[float, Meta(ge=0.0, le=1e9)]] = field(default_factory=dict)  # by `node/domain`
     wait_seconds: Annotated[float, Meta(ge=0.0, le=3600.0)] = 15.0  # at most, after a run, for the scrape that covers its end
     timeout_seconds: Annotated[float, Meta(ge=0.1, le=3600.0)] = 10.0  # of each query
-    authorization: str = field(default="", repr=False)  # the HTTP header, with a secret from the environment
+    token_variable: str | None = None  # environment variable with a bearer token
+    username: Annotated[str, Meta(pattern="^[^:]+$")] | None = None
+    password_variable: str | None = None
+
+    def __post_init__(self) -> None:
+        source = self.source_name
+        if not _URL.fullmatch(self.url):  # what else it holds may be a secret
+            secret = "a password belongs into an environment variable: `username` with `password_variable`, or `token_variable`"
+            raise ValueError(f"`url` must be like {DEFAULT_URL}, without a name, password or query; {secret}")
+        if source not in (*SOURCES, QUERY):
+            raise ValueError(unknown_name("source", source, {*SOURCES, QUERY}))
+        if source == QUERY and not self.domains:
+            raise ValueError("source `query` needs `domains: {NAME: {query: PROMQL, unit: watts}}`, but none is given")
+        if source != QUERY and self.kind == "measured":
+            raise ValueError(f"`kind` may only be estimated for source {source!r}, but got 'measured'")
+        is_token = self.token_variable is not None
+        if (self.username is None) != (self.password_variable is None) or (is_token and self.username is not None):
+            raise ValueError("give either `token_variable`, or both `username` and `password_variable`")
+
+    @property
+    def source_name(self) -> str:
+        """The source, also where none is given."""
+        return self.source or (QUERY if self.domains else "node_exporter")
 
 
-def parse_options(options: Mapping[str, Any]) -> PrometheusOptions:
-    """Return the options, or raise a MeterError for one that is unknown, of the wrong type, or out of its range."""
-    check_names("prometheus", options, {*PrometheusOptions.__dataclass_fields__, *_CREDENTIALS} - {"authorization"})
-    values = {"source": QUERY if options.get("domains") else PrometheusOptions().source, **options}
-    if isinstance(values.get("nodes"), str):
-        values["nodes"] = [values["nodes"]]
-    if not _URL.fullmatch(str(values.get("url", DEFAULT_URL))):  # what else it holds may be a secret
-        secret = "a password belongs into an environment variable: `username` with `password_variable`, or `token_variable`"
-        raise MeterError(f"meter prometheus: `url` must be like {DEFAULT_URL}, without a name, password or query; {secret}")
-    try:
-        parsed = msgspec.convert(values, PrometheusOptions)
-    except msgspec.ValidationError as error:
-        rule, _, path = str(error).partition(" - at ")
-        name = path.rpartition("$.")[2].rstrip("`")
-        value = options.get(name.partition("[")[0].partition(".")[0])
-        raise MeterError(f"meter prometheus: `{name}`: {rule}, but got {value!r}; correct power.options") from error
-    if parsed.source not in (*SOURCES, QUERY):
-        raise MeterError(f"meter prometheus: {unknown_name('source', parsed.source, {*SOURCES, QUERY})}")
-    for name, query in parsed.domains.items():
-        if query.unit not in UNITS:
-            raise MeterError(f"meter prometheus: domain {name!r}: {unknown_name('unit', query.unit, set(UNITS))}")
-    if parsed.source == QUERY and not parsed.domains:
-        needed = "`domains: {NAME: {query: PROMQL, unit: watts}}`"
-        raise MeterError(f"meter prometheus: source `query` needs {needed}, but none is given")
-    if parsed.source != QUERY and parsed.kind == "measured":
-        raise MeterError(f"meter prometheus: `kind` may only be estimated for source {parsed.source!r}, but got 'measured'")
-    return replace(parsed, url=parsed.url.rstrip("/"), authorization=authorization(options))
-
-
-def authorization(options: Mapping[str, Any]) -> str:
+def authorization(options: PrometheusOptions) -> str:
     """Return the HTTP header `Authorization`, "" for none; options name variables that hold the secret, and no error tells it."""
-    token, name, password = (options.get(option) for option in _CREDENTIALS)
-    if (token is not None and (name, password) != (None, None)) or (name is None) != (password is None):
-        raise MeterError("meter prometheus: give either `token_variable`, or both `username` and `password_variable`")
-    if token is not None:
-        secret = _secret("token_variable", token)
+    if options.token_variable is not None:
+        secret = _secret("token_variable", options.token_variable)
         if not secret.isascii() or any(character.isspace() for character in secret):
-            raise MeterError(f"meter prometheus: the token in {token!r} must be one ASCII word; export it again")
+            raise MeterError(f"meter prometheus: the token in {options.token_variable!r} must be one ASCII word; export it again")
         return f"Bearer {secret}"
-    if name is None:
+    if options.password_variable is None:
         return ""
-    if not isinstance(name, str) or not name or ":" in name:
-        raise MeterError(f"meter prometheus: `username` must be a name without a colon, but got {name!r}")
-    return "Basic " + base64.b64encode(f"{name}:{_secret('password_variable', password)}".encode()).decode()
+    pair = f"{options.username}:{_secret('password_variable', options.password_variable)}"
+    return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
-def _secret(option: str, variable: Any) -> str:
-    secret = os.environ.get(variable, "").strip() if isinstance(variable, str) else ""
+def _secret(option: str, variable: str) -> str:
+    secret = os.environ.get(variable, "").strip()
     if not secret:
         raise MeterError(f"meter prometheus: `{option}` names {variable!r}, which is not set; export {variable}=...")
     return secret
+
+
+class Answer(msgspec.Struct):
+    """What the server answers, as far as it matters here."""
+
+    status: Literal["success", "error"]
+    data: dict[str, msgspec.Raw] = {}
+    error: str = ""
+    warnings: list[str] = []  # not its `infos`: they are advice on the query
+
+
+class Series(msgspec.Struct):
+    """One series of an answer; `values` of a query for a range."""
+
+    metric: dict[str, str]
+    values: list[tuple[float, Annotated[str, Meta(pattern=r"^[-+]?([0-9.]+(e[-+]?[0-9]+)?|Inf|NaN)$")]]] = []
+
+    def scraped(self) -> dict[float, float]:
+        """Return the finite values by their times."""
+        return {moment: value for moment, text in self.values if math.isfinite(value := float(text))}
+
+
+class _Refuse(HTTPRedirectHandler):
+    """Follows no redirect, which would carry the token away."""
+
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+        return None
 
 
 class PrometheusApi:
@@ -167,45 +190,45 @@ class PrometheusApi:
         self.url = url.rstrip("/")
         self.warnings: dict[str, None] = {}  # of the answers so far, in order: a part of the data may be missing
         self._authorization, self._timeout = authorization, timeout_seconds
-        self._opener: Any = None
+        # no proxy is asked for this machine's own addresses
+        direct = [ProxyHandler({})] if _LOOPBACK.fullmatch(urlsplit(self.url).hostname or "") else []
+        self._opener = build_opener(_Refuse, *direct)
 
     def clock_offset(self) -> tuple[float, float]:
         """Return the server's clock minus this host's, in seconds, and how far that may be off (half of the round trip)."""
         before = time.time()
-        answer = self._ask(query="time()")
+        _, server = self.ask("time()", tuple[float, str])
         after = time.time()
+        return float(server) - (before + after) / 2, (after - before) / 2
+
+    def series(self, query: str, at: float | None = None) -> list[Series]:
+        """Return the series of a query, at a moment or now.
+
+        Raises:
+            MeterError: the server cannot be reached, refuses, or is none.
+        """
+        return self.ask(query, list[Series], at)
+
+    def ask(self, query: str, kind: type[Result], at: float | None = None) -> Result:
+        """Return the result of a query. Raises: as `series`."""
+        content = self._content({"query": query} if at is None else {"query": query, "time": f"{at:.3f}"})
         try:
-            server = float(answer["result"][1])
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise self._strange("the query `time()` gave no time") from error
-        return server - (before + after) / 2, (after - before) / 2
+            answer = msgspec.json.decode(content, type=Answer)
+            if answer.status == "error":
+                raise self._refused(200, content, None)
+            self.warnings.update(dict.fromkeys(map(self._redacted, answer.warnings)))
+            return msgspec.json.decode(answer.data["result"], type=kind)
+        except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError) as error:
+            problem = f"{error}: {content[:60].decode(errors='replace')!r}"
+            rule = f"{self.url} must answer as Prometheus does, but {self._redacted(problem)}"
+            raise MeterError(f"{rule}; check that `url` is the server's root") from error
 
-    def vector(self, query: str) -> list[dict[str, Any]]:
-        """Return the series of an instant query, each {"metric": labels, "value": [seconds, text]}."""
-        return self._series(self._ask(query=query), "vector")
-
-    def matrix(self, query: str, at: float) -> list[dict[str, Any]]:
-        """Return the series of a query for a range up to a moment, each {"metric": labels, "values": [[seconds, text], ...]}."""
-        return self._series(self._ask(query=query, time=f"{at:.3f}"), "matrix")
-
-    def _series(self, answer: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-        series = answer.get("result")
-        if answer.get("resultType") != kind or not isinstance(series, list):
-            raise self._strange(f"a {kind} was asked for, but a {answer.get('resultType')!r} came")
-        if not all(isinstance(entry, dict) and isinstance(entry.get("metric"), dict) for entry in series):
-            raise self._strange(f"a {kind} has series without labels")
-        return series
-
-    def _ask(self, **parameters: str) -> dict[str, Any]:
-        from http.client import HTTPException
-        from urllib.error import HTTPError
-        from urllib.request import Request
-
+    def _content(self, parameters: Mapping[str, str]) -> bytes:
         headers = {"Accept": "application/json", **({"Authorization": self._authorization} if self._authorization else {})}
         request = Request(f"{self.url}/api/v1/query", data=urlencode(parameters).encode(), headers=headers)  # POST
         deadline = time.monotonic() + self._timeout
         try:
-            with self._open().open(request, timeout=self._timeout) as response:
+            with self._opener.open(request, timeout=self._timeout) as response:
                 content = bytearray()
                 while chunk := response.read1(1 << 20):
                     content += chunk
@@ -213,125 +236,63 @@ class PrometheusApi:
                         raise TimeoutError
                     if len(content) > MOST_BYTES:
                         raise MeterError(f"an answer of {self.url} exceeds {MOST_BYTES >> 20} MiB; ask for less by `domains`")
+                return bytes(content)
         except HTTPError as error:
             with error:
                 raise self._refused(error.code, error.read(65536), error.headers.get("Location")) from error
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            is_late = isinstance(reason, TimeoutError)
-            text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+            text = self._redacted(getattr(reason, "strerror", None) or str(reason) or type(reason).__name__)
             way_out = "start it, correct `url`, or take another meter"
-            if "CERTIFICATE_VERIFY_FAILED" in text:
+            if isinstance(reason, TimeoutError):
+                text = f"it did not answer within {self._timeout:g} s"
+            elif "CERTIFICATE_VERIFY_FAILED" in text:
                 way_out = "for an authority of your own export SSL_CERT_FILE=FILE with its certificates"
             elif "WRONG_VERSION_NUMBER" in text or "record layer failure" in text:
                 way_out = "it speaks no https: give `url` with http"
-            text = f"it did not answer within {self._timeout:g} s" if is_late else self._redacted(text)
             raise MeterError(f"Prometheus must be reachable at {self.url}, but: {text}; {way_out}") from error
-        return self._data(bytes(content))
-
-    def _data(self, content: bytes) -> dict[str, Any]:
-        try:
-            answer = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            start = " ".join(content[:60].decode(errors="replace").split())
-            raise self._strange(f"the answer is not JSON, but starts with {start!r}") from error
-        if not isinstance(answer, dict) or answer.get("status") not in ("success", "error"):
-            raise self._strange("the answer has no `status`")
-        if answer["status"] == "error":
-            raise self._refused(200, content, None)
-        data = answer.get("data")
-        if not isinstance(data, dict):
-            raise self._strange("the answer has no `data`")
-        warnings = answer.get("warnings")  # not its `infos`: they are advice on the query
-        for text in warnings if isinstance(warnings, list) else ():
-            self.warnings[self._redacted(str(text))] = None
-        return data
 
     def _refused(self, code: int, content: bytes, location: str | None) -> MeterError:
         try:
-            reason = str(json.loads(content)["error"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            reason = ""
-        if reason:
-            way_out = "correct the query or the options of `power`"
-        elif code in (401, 403):
-            reason, way_out = "access is denied", "see `token_variable`, and `username` with `password_variable`"
-        elif location:
-            reason, way_out = f"it redirects to {location}", "give that address as `url`"
-        else:
-            line = next(iter(content.decode(errors="replace").strip().splitlines()), "")[:200]
-            reason = line if line and not line.lstrip().startswith("<") else "no reason is given"  # "<": a page
+            reason, way_out = msgspec.json.decode(content, type=Answer).error, "correct the query or the options of `power`"
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             way_out = "check that `url` is the server's root (what comes before /api/v1), and whether it is http or https"
+            reason = next(iter(content.decode(errors="replace").strip().splitlines()), "")[:200]
+            reason = reason if reason and not reason.startswith("<") else "no reason is given"  # "<": a page
+            if code in (401, 403):
+                reason, way_out = "access is denied", "see `token_variable`, and `username` with `password_variable`"
+            elif location:
+                reason, way_out = f"it redirects to {location}", "give that address as `url`"
         return MeterError(f"Prometheus at {self.url} refused a query (HTTP {code}): {self._redacted(reason)}; {way_out}")
-
-    def _strange(self, what: str) -> MeterError:
-        problem = self._redacted(what)
-        return MeterError(f"{self.url} must answer as Prometheus does, but {problem}; check that `url` is the server's root")
 
     def _redacted(self, text: str) -> str:
         """Return others' text as one line without the secret, should a server or a proxy repeat it."""
         secret = self._authorization.partition(" ")[2]
         return " ".join((text.replace(secret, "***") if secret else text).split())[:600]
 
-    def _open(self) -> Any:
-        """Return the opener: no proxy for this machine's own addresses, and no redirects, which would carry the token away."""
-        if self._opener is None:
-            from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
-            class Refuse(HTTPRedirectHandler):
-                def redirect_request(self, *arguments: Any, **named: Any) -> None:
-                    return None
+def power_samples(
+    name: str, unit: str, scraped: Iterable[tuple[float, float]], offset_seconds: float
+) -> tuple[list[PowerSample], int]:
+    """Return what was scraped of a domain as power samples on this host's wall clock, and how often its counter fell.
 
-            direct = [ProxyHandler({})] if _LOOPBACK.fullmatch(urlsplit(self.url).hostname or "") else []
-            self._opener = build_opener(Refuse, *direct)
-        return self._opener
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """What was scraped of one domain of one node, in order of time."""
-
-    name: str  # `node/domain`
-    reading: Reading
-    scraped: list[tuple[float, float]]
-
-    def samples(self, offset_seconds: float) -> tuple[list[PowerSample], list[str]]:
-        """Return the power samples on this host's wall clock, and what was strange.
-
-        A counter that falls has started again from 0: a restart, or RAPL's wrap, of which the part before counts nothing.
-        """
-        samples: list[PowerSample] = []
-        strange: dict[str, int] = defaultdict(int)
-        total, before = 0.0, None
-        for moment, value in self.scraped:
-            t, amount = round((moment - offset_seconds) * NANOSECONDS), value * UNITS[self.reading.unit]
-            if amount < 0:
-                strange["values below 0, which were left out"] += 1
-                continue
-            if self.reading.unit not in _COUNTED:
-                samples.append(PowerSample(t=t, domain=self.name, watts=amount))
-                continue
-            if before is not None:
-                then, last = before
-                if amount >= last:
-                    total += amount - last
-                elif amount <= MOST_WATTS * (moment - then):
-                    total += amount
-                    strange["restarts of the counter; what it lost before each is not counted"] += 1
-                else:
-                    strange["falls of the counter without a restart; not counted"] += 1
-            before = (moment, amount)
-            samples.append(PowerSample(t=t, domain=self.name, joules=total))
-        return samples, [f"{self.name}: {count} {problem}" for problem, count in strange.items()]
-
-
-def _values(series: Mapping[str, Any]) -> dict[float, float]:
-    try:
-        pairs = {float(moment): float(text) for moment, text in series.get("values", ())}
-    except (TypeError, ValueError) as error:
-        rule = "Prometheus must give pairs of time and number"
-        raise MeterError(f"{rule}, but a series has others: {error}; check `url`") from error
-    return {moment: value for moment, value in pairs.items() if math.isfinite(value)}
+    A counter that falls has started again from 0 (a restart, or RAPL's wrap), of which the part before counts nothing.
+    """
+    samples: list[PowerSample] = []
+    total, falls, before = 0.0, 0, None
+    for moment, value in scraped:
+        t, amount = round((moment - offset_seconds) * NANOSECONDS), value * UNITS[unit]
+        if unit not in _COUNTED:
+            samples.append(PowerSample(t=t, domain=name, watts=amount))
+            continue
+        if before is not None:
+            then, last = before
+            falls += amount < last
+            moved = amount - last if amount >= last else amount
+            total += moved if amount >= last or moved <= MOST_WATTS * (moment - then) else 0.0
+        before = (moment, amount)
+        samples.append(PowerSample(t=t, domain=name, joules=total))
+    return samples, falls
 
 
 def _without_port(node: str) -> str:
@@ -340,18 +301,18 @@ def _without_port(node: str) -> str:
     return host if colon and port.isdigit() and (":" not in host or host.endswith("]")) else node
 
 
-def host_names(series: Sequence[Labels], host_labels: Sequence[str]) -> list[tuple[str, str]]:
+def host_names(series: Sequence[Series], host_labels: Sequence[str]) -> list[tuple[str, str]]:
     """Return each series' node, and its name: without its port, where that tells it from the others."""
-    raw = [next((labels[name] for name in host_labels if labels.get(name)), "") for labels in series]
-    nodes_of: dict[str, set[str]] = defaultdict(set)
-    for node in raw:
-        nodes_of[_without_port(node)].add(node)
-    names = [node if len(nodes_of[_without_port(node)]) > 1 else _without_port(node) for node in raw]
-    return [(node, name.replace("/", "_")) for node, name in zip(raw, names, strict=True)]
+    nodes = [next((one.metric[name] for name in host_labels if one.metric.get(name)), "") for one in series]
+    distinct = list(map(_without_port, set(nodes)))
+    names = [_without_port(node) if distinct.count(_without_port(node)) == 1 else node for node in nodes]
+    return [(node, name.replace("/", "_")) for node, name in zip(nodes, names, strict=True)]
 
 
 class PrometheusMeter(PowerMeter):
     """Nothing is read while the run runs: the server is asked after it. `idle_watts` is known where it is given, else read."""
+
+    options_type = PrometheusOptions
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         """Ask the server for what it has now.
@@ -359,13 +320,16 @@ class PrometheusMeter(PowerMeter):
         Raises:
             MeterError: an option is wrong; the server does not answer, refuses, or has no such metric or node; its clock differs.
         """
-        self._options = chosen = parse_options(options)
-        self._api = PrometheusApi(chosen.url, authorization=chosen.authorization, timeout_seconds=chosen.timeout_seconds)
+        chosen: PrometheusOptions = self.check_options(options)
+        self._options, self._source = chosen, chosen.source_name
+        self._nodes = {chosen.nodes} if isinstance(chosen.nodes, str) else set(chosen.nodes)
+        self._api = PrometheusApi(chosen.url, authorization=authorization(chosen), timeout_seconds=chosen.timeout_seconds)
+        self._server = f"Prometheus at {self._api.url}"
         own_readings = (
             Reading(query=own_query.query, domain=lambda _, name=name: name, unit=own_query.unit, is_own=True)  # type: ignore[misc]
             for name, own_query in chosen.domains.items()
         )
-        readings, label = (*SOURCES.get(chosen.source, ()), *own_readings), chosen.node_label
+        readings, label = (*SOURCES.get(self._source, ()), *own_readings), chosen.node_label
         self._readings = tuple(replace(reading, host_labels=(label,) if label else reading.host_labels) for reading in readings)
         self._interval = UNKNOWN_INTERVAL
         self._left_out: set[str] = set()  # nodes that were not asked for
@@ -374,23 +338,22 @@ class PrometheusMeter(PowerMeter):
         domains = self._fetch(now - LOOK_BACK_SECONDS, now)
         if not domains:
             raise MeterError(self._nothing())
-        nodes = {domain.name.rpartition("/")[0] for domain in domains} - {""}
+        nodes = {name.rpartition("/")[0] for name in domains} - {""}
         if len(nodes) > 1:
             self._name_this_host(nodes)
             domains = self._fetch(now - LOOK_BACK_SECONDS, now)
-        gaps = ([later - earlier for (earlier, _), (later, _) in itertools.pairwise(domain.scraped)] for domain in domains)
+        gaps = ([later - earlier for (earlier, _), (later, _) in itertools.pairwise(scraped)] for _, scraped in domains.values())
         medians = (statistics.median_high(seconds) for seconds in gaps if seconds)
         self._interval = max(medians, default=UNKNOWN_INTERVAL)  # the slowest
-        names = sorted(domain.name for domain in domains)
         self.description = MeterDescription(
             kind=chosen.kind or ("estimated" if chosen.domains else "measured"),
-            source=self._source(domains),
-            domains=tuple(names),
+            source=self._described(domains),
+            domains=tuple(sorted(domains)),
             longest_gap_seconds=max(10.0, 2.5 * self._interval),
         )
-        if not set(names) >= set(chosen.idle_watts):
-            wrong = ", ".join(sorted(set(chosen.idle_watts) - set(names)))
-            raise MeterError(f"meter prometheus: `idle_watts` names {wrong}, but the domains are {', '.join(names)}; correct it")
+        if wrong := ", ".join(sorted(chosen.idle_watts.keys() - domains.keys())):
+            known = ", ".join(sorted(domains))
+            raise MeterError(f"meter prometheus: `idle_watts` names {wrong}, but the domains are {known}; correct it")
         self.idle_watts = chosen.idle_watts or None
 
     def collect(self, start_wall_ns: int, end_wall_ns: int) -> list[PowerSample]:
@@ -406,44 +369,47 @@ class PrometheusMeter(PowerMeter):
         longest = min(self._options.wait_seconds, 2 * self._interval + POLL_SECONDS)
         while (now := time.time() + offset) < end + longest:
             domains = self._fetch(end - self._interval, max(now, end))
-            if domains and all(domain.scraped[-1][0] >= end for domain in domains):
+            if domains and all(scraped[-1][0] >= end for _, scraped in domains.values()):
                 break
             time.sleep(min(POLL_SECONDS, max(0.05, self._interval / 2)))
         margin = max(1.0, 2.5 * self._interval)
         domains = self._fetch(start - margin, min(end + margin, time.time() + offset))
-        if not any(start <= moment <= end + margin for domain in domains for moment, _ in domain.scraped):
-            problem = f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s"
+        if not any(start <= moment <= end + margin for _, scraped in domains.values() for moment, _ in scraped):
+            problem = f"{self._server} has no {self._source} samples of the run's {end - start:.0f} s"
             raise MeterError(f"{problem}; see its page /targets for whether the nodes are scraped")
-        taken = [domain.samples(offset) for domain in domains]
-        warnings = [f"Prometheus at {self._options.url} warns that a part may be missing: {text}" for text in self._api.warnings]
-        self.problems = (*warnings, *(problem for _, problems in taken for problem in problems))
-        return sorted((sample for samples, _ in taken for sample in samples), key=lambda sample: sample.t)
+        problems = [f"{self._server} warns that a part may be missing: {text}" for text in self._api.warnings]
+        collected: list[PowerSample] = []
+        for name, (reading, scraped) in domains.items():
+            samples, falls = power_samples(name, reading.unit, scraped, offset)
+            collected += samples
+            if falls:
+                problems.append(f"{name}: {falls} restarts of the counter; what it lost before each is not counted")
+        self.problems = problems
+        return sorted(collected, key=lambda sample: sample.t)
 
-    def _fetch(self, start: float, end: float) -> list[Domain]:
-        """Return what was scraped in a window of the server's clock, by domain."""
-        domains: dict[str, Domain] = {}
+    def _fetch(self, start: float, end: float) -> dict[str, tuple[Reading, Scraped]]:
+        """Return what was scraped in a window of the server's clock, by `node/domain`."""
+        domains: dict[str, tuple[Reading, Scraped]] = {}
         for reading in self._readings:
             lasts = f"{max(1, round((end - start) * 1000))}ms"
             query = f"{reading.query}[{lasts}]"  # all values as scraped, or, of more than a selector, at steps
             if not _SELECTOR.fullmatch(reading.query):
                 step = max((end - start) / MOST_POINTS, min(1.0, max(0.1, (end - start) / 2000)))
                 query = f"(\n{reading.query}\n)[{lasts}:{max(1, round(step * 1000))}ms]"  # it may end in a comment
-            series = self._api.matrix(query, end)
-            for name, scraped in self._by_name(reading, series).items():
+            for name, scraped in self._by_name(reading, self._api.series(query, end)).items():
                 if name not in domains and scraped:
-                    domains[name] = Domain(name, reading, sorted(scraped.items()))
-        return list(domains.values())
+                    domains[name] = reading, sorted(scraped.items())
+        return domains
 
-    def _by_name(self, reading: Reading, series: Sequence[Mapping[str, Any]]) -> dict[str, dict[float, float]]:
+    def _by_name(self, reading: Reading, series: Sequence[Series]) -> dict[str, dict[float, float]]:
         """Return the values by their times and `node/domain`, of equal times the first; those of other nodes are left out."""
         by_name: dict[str, list[dict[float, float]]] = defaultdict(list)
-        metrics = [entry["metric"] for entry in series]
-        for entry, labels, (node, host) in zip(series, metrics, host_names(metrics, reading.host_labels), strict=True):
-            domain = reading.domain(labels)
-            if self._options.nodes and not {node, _without_port(node)} & set(self._options.nodes):
+        for entry, (node, host) in zip(series, host_names(series, reading.host_labels), strict=True):
+            domain = reading.domain(entry.metric)
+            if self._nodes and not {node, _without_port(node)} & self._nodes:
                 self._left_out.add(host)
             elif domain:
-                by_name[f"{self._own_names.get(host, host)}/{domain}" if host else domain].append(_values(entry))
+                by_name[f"{self._own_names.get(host, host)}/{domain}" if host else domain].append(entry.scraped())
         for name, parts in by_name.items():
             if reading.is_own and len(parts) > 1:
                 problem = f"the query of domain {name!r} must give one series per node, but gives {len(parts)}"
@@ -453,9 +419,9 @@ class PrometheusMeter(PowerMeter):
     def _name_this_host(self, nodes: set[str]) -> None:
         """Find which of several nodes is this host, by its name or by what node_exporter says of it."""
         host = os.uname().nodename
-        series = [] if host in nodes else [entry["metric"] for entry in self._api.vector("node_uname_info")]
+        series = [] if host in nodes else self._api.series("node_uname_info")
         named = zip(host_names(series, (self._options.node_label or "instance",)), series, strict=True)
-        hosts = {name for (_, name), labels in named if labels.get("nodename") == host and name in nodes} or {host} & nodes
+        hosts = {name for (_, name), entry in named if entry.metric.get("nodename") == host and name in nodes} or {host} & nodes
         if len(hosts) != 1:
             rule = f"one of the nodes must be this host, {host}, but they are {', '.join(sorted(nodes))}"
             raise MeterError(f"meter prometheus: {rule}; let `node_label` name hosts, or `nodes` the one that this host is")
@@ -465,26 +431,28 @@ class PrometheusMeter(PowerMeter):
         """Return the server's clock minus this host's in seconds."""
         offset, error = self._api.clock_offset()
         if abs(offset) - error > MOST_OFFSET_SECONDS:
-            rule = f"the clocks of this host and of Prometheus at {self._options.url} must agree within {MOST_OFFSET_SECONDS:g} s"
+            rule = f"the clocks of this host and of {self._server} must agree within {MOST_OFFSET_SECONDS:g} s"
             raise MeterError(f"{rule}, but differ by {offset:+.1f} s; synchronize both (NTP)")
         return offset
 
-    def _source(self, domains: Sequence[Domain]) -> str:
+    def _described(self, domains: Iterable[str]) -> str:
         """Return e.g. "Prometheus http://...: node_exporter, 2 nodes, scraped every 15 s"."""
-        nodes = sorted({domain.name.rpartition("/")[0] for domain in domains} - {""})
+        nodes = sorted({name.rpartition("/")[0] for name in domains} - {""})
         named = f", {', '.join(nodes)}" if 0 < len(nodes) <= 4 else f", {len(nodes)} nodes" if nodes else ""
         every = f", scraped every {self._interval:.3g} s" if self._interval > 2 else ""  # finer ones differ a little
-        return f"Prometheus {self._options.url}: {self._options.source}{named}{every}"
+        return f"Prometheus {self._api.url}: {self._source}{named}{every}"
 
     def _nothing(self) -> str:
         """Return why nothing was found: another node, another source, or no power metric at all."""
-        url, source = self._options.url, self._options.source
+        has_none = f"{self._server} has no {self._source} metrics"
         if self._left_out:
-            nodes = ", ".join(sorted(self._left_out)[:8]) + (", ..." if len(self._left_out) > 8 else "")
-            return f"Prometheus at {url} has {source} metrics, but not of nodes {', '.join(self._options.nodes)}; known: {nodes}"
+            nodes, known = (", ".join(sorted(names)[:8]) for names in (self._nodes, self._left_out))
+            return f"{self._server} has {self._source} metrics, but not of nodes {nodes}; known: {known}"
         for name, readings in SOURCES.items():
-            if name != source and any(self._api.vector(f"count({reading.query})") for reading in readings):
-                return f"Prometheus at {url} has no {source} metrics, but has those of {name}; set `source: {name}`"
+            if name != self._source and any(self._api.series(f"count({reading.query})") for reading in readings):
+                return f"{has_none}, but has those of {name}; set `source: {name}`"
         wanted = " or ".join(reading.query for reading in self._readings)
-        rapl = "; a virtual machine has none, and to read /sys/class/powercap takes root" if source == "node_exporter" else ""
-        return f"Prometheus at {url} has none of {wanted}; see its page /targets for whether they are scraped{rapl}"
+        rapl = (
+            "; a virtual machine has none, and to read /sys/class/powercap takes root" if self._source == "node_exporter" else ""
+        )
+        return f"{has_none}: none of {wanted}; see its page /targets for whether they are scraped{rapl}"

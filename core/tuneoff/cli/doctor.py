@@ -70,7 +70,7 @@ def power(plan: Plan | None) -> Iterator[Finding]:
     except TuneoffError as error:
         yield _failed("power", error)
     else:
-        has_all = opened.chosen is not None and not opened.problems
+        has_all = opened.meter is not None and not opened.problems
         text = opened.line().removeprefix("power: ")
         opened.close()
         yield Finding(id="power", verdict="passed" if has_all else "warning", text=text)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, intensity_text, series_window, wall_time
 from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
-from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece, split
-from tuneoff.measure.spans import PARTS, Interval, jct_ns, part_reasons, partition
+from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, EnergyPiece, split
+from tuneoff.measure.spans import PARTS, jct_ns, part_reasons, partition
 from tuneoff.record.metric_value import MetricValue, metric_value, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
@@ -35,16 +35,14 @@ class Emission:
         return self.weighted / self.joules
 
 
-def emission(pieces: Iterable[EnergyPiece], intensity: Intensity, start_wall_ns: int, within: Interval | None = None) -> Emission:
-    """Return what pieces of energy emitted, all of it or what lies in an interval; the intensity must cover them.
+def emission(pieces: Iterable[EnergyPiece], intensity: Intensity, start_wall_ns: int) -> Emission:
+    """Return what pieces of energy emitted; the intensity must cover them.
 
     A piece used its energy evenly, so its CO2e is its energy times the intensity's mean over it.
 
     Raises:
         ValueError: the intensity does not cover a piece.
     """
-    if within is not None:
-        (pieces,) = split(pieces, [within])
     if intensity.kind in _CONSTANT:
         joules = sum(energy for _, _, energy in pieces)
         return Emission(joules, joules * intensity.values[0])

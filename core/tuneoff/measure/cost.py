@@ -6,12 +6,13 @@ Rented are prices per hour of the slots and of what the framework needs besides,
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_text
 from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
-from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
+from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, joules
 from tuneoff.measure.spans import NO_END, PARTS, jct_ns, part_reasons, partition
 from tuneoff.measure.waste import POLICIES, no_goal, wasted_segments
 from tuneoff.record.metric_value import MetricValue, metric_value, missing
@@ -36,21 +37,15 @@ class HourlyPrice:
 
 @dataclass(frozen=True, slots=True)
 class Rent:
-    """Prices of a run's resources. None: the framework needs no such resource."""
+    """Prices of a run's resources, of what the framework needs."""
 
     slot: HourlyPrice  # one slot, without accelerator
-    accelerator: HourlyPrice | None  # one, or the share of one, of each slot in `accelerated`
-    accelerated: frozenset[int]
-    head_node: HourlyPrice | None
-    database: HourlyPrice | None
+    accelerated: Mapping[int, HourlyPrice]  # slots on which a trial trained on an accelerator, or on a share of one
+    services: list[HourlyPrice]  # head node and database, where the framework needs them
 
     def of_slot(self, slot: int) -> HourlyPrice:
         """Return the price of a slot with its accelerator, if a trial trained on one there."""
-        if slot not in self.accelerated or self.accelerator is None or self.slot.usd is None:
-            return self.slot
-        if self.accelerator.usd is None:
-            return self.accelerator
-        return HourlyPrice(self.slot.usd + self.accelerator.usd, note=self.slot.note)
+        return self.accelerated.get(slot, self.slot)
 
 
 def rent(run: RunRecord, accounting: Accounting, prices: Prices) -> Rent:
@@ -62,22 +57,15 @@ def rent(run: RunRecord, accounting: Accounting, prices: Prices) -> Rent:
         for attempt in trial.attempts
         if attempt.slot is not None and attempt.device is not None and attempt.device.startswith(ACCELERATOR)
     }
-    accelerator = None
-    if devices:
-        device = next(iter(devices.values()))
-        accelerator = _price(prices, "usd_per_accelerator_hour", f"trials trained on {device}")
-        if accelerator.usd is not None:
-            accelerator = replace(accelerator, usd=accelerator.usd / workers.per_device)
+    slot = _slot(workers, prices)
+    accelerated = slot
+    if devices and slot.usd is not None:
+        accelerated = _price(prices, "usd_per_accelerator_hour", f"trials trained on {next(iter(devices.values()))}")
+        if accelerated.usd is not None:
+            accelerated = HourlyPrice(slot.usd + accelerated.usd / workers.per_device, note=slot.note)
     framework = run.versions.get("framework")
     name = run.run_spec().adapter if framework in (None, "", "none") else str(framework)
-    head_node, database = _services(accounting, prices, name)
-    return Rent(
-        slot=_slot(workers, prices),
-        accelerator=accelerator,
-        accelerated=frozenset(devices),
-        head_node=head_node,
-        database=database,
-    )
+    return Rent(slot, dict.fromkeys(devices, accelerated), _services(accounting, prices, name))
 
 
 def unpriced(workers: Workers, accounting: Accounting, framework: str) -> str:
@@ -86,7 +74,7 @@ def unpriced(workers: Workers, accounting: Accounting, framework: str) -> str:
     if prices is None or prices.premises == "own":
         return ""
     needed = (_slot(workers, prices), *_services(accounting, prices, framework))
-    return next((price.reason for price in needed if price is not None and price.usd is None), "")
+    return next((price.reason for price in needed if price.usd is None), "")
 
 
 def billed_ns(duration_ns: int, prices: Prices) -> int:
@@ -116,13 +104,10 @@ def _slot(workers: Workers, prices: Prices) -> HourlyPrice:
     return HourlyPrice(workers.cpus * prices.usd_per_vcpu_hour + gigabytes * prices.usd_per_gb_hour, note=note)
 
 
-def _services(accounting: Accounting, prices: Prices, framework: str) -> tuple[HourlyPrice | None, HourlyPrice | None]:
-    """Return the prices of a head node and of a database; None where the framework needs none."""
-    needs = f"{framework} needs one"
-    return (
-        _price(prices, "head_node_usd_per_hour", needs) if accounting.head_node else None,
-        _price(prices, "database_usd_per_hour", needs) if accounting.database else None,
-    )
+def _services(accounting: Accounting, prices: Prices, framework: str) -> list[HourlyPrice]:
+    """Return the prices of a head node and of a database, where the framework needs them."""
+    needed = {"head_node_usd_per_hour": accounting.head_node, "database_usd_per_hour": accounting.database}
+    return [_price(prices, key, f"{framework} needs one") for key, is_needed in needed.items() if is_needed]
 
 
 def _price(prices: Prices, key: str, why: str) -> HourlyPrice:
@@ -188,7 +173,7 @@ def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, Met
     """Return the rent of slots, head node and database: of the job for its billed time, of its parts by their time alone."""
     rented = rent(run, evidence.accounting, prices)
     needed = [rented.of_slot(slot) for slot in range(run.run_spec().experiment.workers.count)]
-    needed += [price for price in (rented.head_node, rented.database) if price is not None]
+    needed += rented.services
     source = _source(prices, rented.slot.note)
     lacking = next((price.reason for price in needed if price.usd is None), "")
     rate = sum(price.usd or 0.0 for price in needed) / NANOSECONDS_PER_HOUR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
-from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules, split
+from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, joules, split
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, default_ratio
 from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST, NO_END, part_reasons, partition

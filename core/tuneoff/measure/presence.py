@@ -42,7 +42,7 @@ class Vacancy(NamedTuple):
     slots: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Presence:
     """How the slots of a run were occupied. At every moment min(slots, processes present) of them are, but in `doubled`."""
 
@@ -65,9 +65,9 @@ def presence_of(run: RunRecord) -> Presence:
     workers = run.run_spec().experiment.workers.count
     slots: dict[int, list[OnSlot]] = {slot: [] for slot in range(workers)}  # every slot of the run is there, used or not
     for trial in run.trials:
-        for attempt in trial.attempts:
+        for index, attempt in enumerate(trial.attempts):
             if attempt.slot is not None and attempt.started_ns is not None and attempt.ended_ns is not None:
-                item = OnSlot(trial, attempt, attempt.slot, attempt.started_ns, attempt.ended_ns)
+                item = OnSlot(trial, attempt, (trial.trial, index), attempt.slot, attempt.started_ns, attempt.ended_ns)
                 slots.setdefault(attempt.slot, []).append(item)
     for items in slots.values():
         items.sort(key=lambda item: (item.started_ns, item.ended_ns, item.trial.trial, item.attempt.attempt))

@@ -1,42 +1,68 @@
-"""Busy, overhead and idle time of the slots: a split without remainder."""
+"""Busy, overhead and idle time of the slots: a split without remainder, in pieces and in windows."""
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from tuneoff.base.last import remembers_last
+from tuneoff.measure.attribution.pieces import TimePiece, clipped
 from tuneoff.measure.presence import Presence
-from tuneoff.measure.spans import NO_BEST, Interval, OnSlot, boundaries, busy, busy_ns, length, most_at_once, union, waits
+from tuneoff.measure.spans import NO_BEST, AttemptKey, Interval, OnSlot, boundaries, busy, length, most_at_once, union, waits
 from tuneoff.record.metric_value import MetricValue, metric_value, milliseconds, missing
 from tuneoff.record.run_record import RunRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """What of a slot's time does not depend on a window."""
+@dataclass(slots=True)
+class SlotUse:
+    """A slot's time: of attempts that are busy, and overhead, both in `present`; what is in neither is idle."""
 
     slot: int
-    around: list[Interval]
-    taken: list[Interval]  # by attempts; disjoint
-    alone: list[OnSlot]  # attempts that overlap no other
-    alone_busy_ns: int
-    overlapping: list[list[OnSlot]]
+    present: list[Interval] = field(default_factory=list)  # attempts, or processes without one; disjoint and in order
+    busy: dict[AttemptKey, list[TimePiece]] = field(default_factory=dict)
+    overhead: list[TimePiece] = field(default_factory=list)
+    overlapped: list[Interval] = field(default_factory=list)  # several attempts ran; disjoint and in order
+
+    def parts(self, window: Interval | None, end_ns: int) -> dict[str, list[TimePiece]]:
+        """Return what is not busy from 0 to `end_ns`: overhead, `idle` in the slot window, and `outside` of it."""
+        vacant, at = [], 0
+        for begin, finish in (*self.present, (end_ns, end_ns)):
+            if min(begin, end_ns) > at:
+                vacant.append((at, min(begin, end_ns)))
+            at = max(at, finish)
+        first, last = window if window is not None else (end_ns, end_ns)
+        return {
+            "overhead": clipped(self.overhead, (0, end_ns)),
+            "idle": _within(vacant, (first, last)),
+            "outside": _within(vacant, (0, first)) + _within(vacant, (last, end_ns)),
+        }
 
 
-def slots_of(presence: Presence) -> list[Slot]:
-    """Return the slots of a run in order of their numbers."""
-    slots = []
+@remembers_last
+def slot_uses(presence: Presence) -> list[SlotUse]:
+    """Return whose each slot's time is, in order of the slots' numbers.
+
+    Busy: an attempt loads, trains, validates, keeps its checkpoint. Overhead: it waits in `report`, or a process is
+    there or being started (see `presence_of`). Where k attempts overlap on one slot each has 1/k of the time, split by what it
+    did then.
+    """
+    uses = []
     for slot, items in sorted(presence.slots.items()):
-        groups = list(clusters(items))
-        alone = [group[0] for group in groups if len(group) == 1]
+        use = SlotUse(slot)
+        for cluster in _clusters(items):
+            if len(cluster) > 1:
+                _share_out(cluster, use)
+                continue
+            waited = waits(cluster[0].attempt)
+            use.busy[cluster[0].key] = _whole(busy(cluster[0].attempt, waited))
+            use.overhead += _whole(waited)
         around = [(piece.start_ns, piece.end_ns) for piece in presence.around.get(slot, ())]
-        taken = union((item.started_ns, item.ended_ns) for item in items)
-        busy_time = sum(busy_ns(item.attempt) for item in alone)
-        slots.append(Slot(slot, around, taken, alone, busy_time, [group for group in groups if len(group) > 1]))
-    return slots
+        use.overhead = sorted(use.overhead + _whole(around))
+        use.present = union([*around, *((item.started_ns, item.ended_ns) for item in items)])
+        uses.append(use)
+    return uses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,38 +73,22 @@ class SlotTime:
     busy_ns: int
     overhead_ns: int
     idle_ns: int
-    overlapped_ns: int = 0
+    overlapped_ns: int
 
 
-def slot_times(slots: Sequence[Slot], window: Interval) -> list[SlotTime]:
-    """Split each slot's time in a window.
-
-    Busy: an attempt loads, trains, validates, keeps its checkpoint. Overhead: it waits in `report`, or a process is
-    there or being started (see `presence_of`). Idle: neither. Where k attempts overlap on one slot each has
-    1/k of the time (the odd nanoseconds go to those that started first), split by what it did then; the overlap is told.
-
-    Raises:
-        ValueError: the window ends before it starts.
-    """
-    if window[1] < window[0]:
-        raise ValueError(f"`start <= end` must hold, but got {window}")
+def slot_times(presence: Presence, window: Interval) -> list[SlotTime]:
+    """Split each slot's time in a window, which must not end before it starts."""
     times = []
-    for slot in slots:
-        taken = slot.taken
-        present = length(slot.around, window) + length(taken, window)
-        is_inside = bool(taken) and window[0] <= taken[0][0] and taken[-1][1] <= window[1]
-        busy_time = slot.alone_busy_ns if is_inside else sum(length(busy(item.attempt), window) for item in slot.alone)
-        overlapped = 0
-        for group in slot.overlapping:
-            shared, both = _shared_busy(group, window)
-            busy_time, overlapped = busy_time + shared, overlapped + both
+    for use in slot_uses(presence):
+        present = length(use.present, window)
+        busy_ns = round(sum(piece.time_ns for pieces in use.busy.values() for piece in clipped(pieces, window)))
         times.append(
             SlotTime(
-                slot=slot.slot,
-                busy_ns=busy_time,
-                overhead_ns=present - busy_time,
+                slot=use.slot,
+                busy_ns=busy_ns,
+                overhead_ns=present - busy_ns,
                 idle_ns=window[1] - window[0] - present,
-                overlapped_ns=overlapped,
+                overlapped_ns=length(use.overlapped, window),
             )
         )
     return times
@@ -112,35 +122,27 @@ def greatest_overlap(slots: Mapping[int, Sequence[OnSlot]]) -> int:
 def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
     """Return slot times in slot-seconds, shares in %, utilization over the trial span, and gaps between trials."""
     values: dict[str, MetricValue] = {}
-    slots = slots_of(presence)
-    window = slot_window(run)
-    names = ("busy", "overhead", "idle", "slot_time")
+    window, span = slot_window(run), trial_window(run)
     if window is None:
-        values.update({f"slots.{name}": missing("slot-s", NO_BEST) for name in names})
+        values.update({f"slots.{name}": missing("slot-s", NO_BEST) for name in ("busy", "overhead", "idle", "slot_time")})
         values.update({f"slots.{name}_share": missing("%", NO_BEST) for name in ("overhead", "idle")})
     else:
-        times = slot_times(slots, window)
+        times = slot_times(presence, window)
         total = len(times) * (window[1] - window[0])
-        sums = _sums(times)
-        for name in names:
-            values[f"slots.{name}"] = metric_value((total if name == "slot_time" else sums[name]) / 1e9, "slot-s")
-        for name in ("overhead", "idle"):
-            values[f"slots.{name}_share"] = _share(sums[name], total, "the slot window is empty")
-        for time in times:
-            values[f"slots.busy[{time.slot}]"] = metric_value(time.busy_ns / 1e9, "s")
-            values[f"slots.overhead[{time.slot}]"] = metric_value(time.overhead_ns / 1e9, "s")
-            values[f"slots.idle[{time.slot}]"] = metric_value(time.idle_ns / 1e9, "s")
-    span = trial_window(run)
-    overlapped = crowded = 0
-    if span is None:
-        values["slots.utilization"] = missing("%", "no trial ended")
-    else:
-        times = slot_times(slots, span)
-        values["slots.utilization"] = _share(_sums(times)["busy"], len(times) * (span[1] - span[0]), "the trial span is empty")
-        overlapped = sum(time.overlapped_ns for time in times)
-        crowded = length(presence.crowded, span)
-    values["slots.overlapped"] = metric_value(overlapped / 1e9, "s")
-    values["slots.crowded"] = metric_value(crowded / 1e9, "s")
+        values["slots.slot_time"] = metric_value(total / 1e9, "slot-s")
+        for name in ("busy", "overhead", "idle"):
+            by_slot = {time.slot: getattr(time, f"{name}_ns") for time in times}
+            used = sum(by_slot.values())
+            values[f"slots.{name}"] = metric_value(used / 1e9, "slot-s")
+            values.update({f"slots.{name}[{slot}]": metric_value(time_ns / 1e9, "s") for slot, time_ns in by_slot.items()})
+            if name != "busy":
+                values[f"slots.{name}_share"] = _share(used, total, "the slot window is empty")
+    times = slot_times(presence, span) if span is not None else []
+    lasts = span[1] - span[0] if span is not None else 0
+    reason = "no trial ended" if span is None else "the trial span is empty"
+    values["slots.utilization"] = _share(sum(time.busy_ns for time in times), len(times) * lasts, reason)
+    values["slots.overlapped"] = metric_value(sum(time.overlapped_ns for time in times) / 1e9, "s")
+    values["slots.crowded"] = metric_value((length(presence.crowded, span) if span is not None else 0) / 1e9, "s")
     values["slots.greatest_overlap"] = metric_value(greatest_overlap(presence.slots), "count")
     gaps = [  # overlaps left out
         after.started_ns - before.ended_ns
@@ -153,7 +155,7 @@ def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
     return values
 
 
-def clusters(items: list[OnSlot]) -> Iterator[list[OnSlot]]:
+def _clusters(items: list[OnSlot]) -> Iterator[list[OnSlot]]:
     """Yield groups of attempts that overlap each other, directly or through others."""
     group: list[OnSlot] = []
     end = 0
@@ -167,33 +169,44 @@ def clusters(items: list[OnSlot]) -> Iterator[list[OnSlot]]:
         yield group
 
 
-def _shared_busy(items: list[OnSlot], window: Interval) -> tuple[int, int]:
-    """Return (busy time, overlapped time) in a window where attempts overlap: each piece is shared equally."""
-    pauses = [waits(item.attempt) for item in items]
-    cuts = {window[0], window[1]}
-    for item, pause in zip(items, pauses, strict=True):
-        cuts.update((item.started_ns, item.ended_ns), *pause)
-    inside = sorted(cut for cut in cuts if window[0] <= cut <= window[1])
-    busy_time = overlapped = 0
-    for start, end in itertools.pairwise(inside):
-        running = [index for index, item in enumerate(items) if item.started_ns <= start and item.ended_ns >= end]
-        if not running:
-            continue
-        share, odd = divmod(end - start, len(running))
-        overlapped += end - start if len(running) > 1 else 0
-        for position, index in enumerate(running):
-            last = bisect.bisect_right(pauses[index], (start, 1 << 62)) - 1
-            if last < 0 or start >= pauses[index][last][1]:
-                busy_time += share + (position < odd)
-    return busy_time, overlapped
+def _share_out(cluster: list[OnSlot], use: SlotUse) -> None:
+    """Share the time of attempts that overlap: a sweep over the moments at which one begins, ends, waits or goes on."""
+    moves: list[tuple[int, int, int]] = []  # when, what (0 ends, 1 goes on, 2 begins, 3 waits), who
+    for index, item in enumerate(cluster):
+        use.busy[item.key] = []
+        if item.ended_ns > item.started_ns:
+            moves += [(item.started_ns, 2, index), (item.ended_ns, 0, index)]
+            for start, end in waits(item.attempt):
+                moves += [(start, 3, index), (end, 1, index)]
+    moves.sort()
+    running: set[int] = set()
+    waiting: set[int] = set()
+    before = moves[0][0] if moves else 0
+    for when, event, index in moves:
+        if when > before and running:
+            for runner in sorted(running):
+                share = TimePiece(before, when, (when - before) / len(running))
+                (use.overhead if runner in waiting else use.busy[cluster[runner].key]).append(share)
+            if len(running) > 1:
+                use.overlapped.append((before, when))
+        before = when
+        if event == 2:
+            running.add(index)
+        elif event == 3:
+            waiting.add(index)
+        else:
+            waiting.discard(index)
+            if event == 0:
+                running.discard(index)
 
 
-def _sums(times: list[SlotTime]) -> dict[str, int]:
-    return {
-        "busy": sum(time.busy_ns for time in times),
-        "overhead": sum(time.overhead_ns for time in times),
-        "idle": sum(time.idle_ns for time in times),
-    }
+def _whole(intervals: Iterable[Interval]) -> list[TimePiece]:
+    return [TimePiece(start, end, end - start) for start, end in intervals]
+
+
+def _within(intervals: Iterable[Interval], window: Interval) -> list[TimePiece]:
+    start, end = window
+    return _whole((max(begin, start), min(finish, end)) for begin, finish in intervals if begin < end and finish > start)
 
 
 def _share(part: int, whole: int, reason: str) -> MetricValue:

@@ -187,6 +187,7 @@ class OnSlot(NamedTuple):
 
     trial: TrialRecord
     attempt: AttemptRecord
+    key: AttemptKey
     slot: int
     started_ns: int
     ended_ns: int
@@ -219,30 +220,16 @@ def busy(attempt: AttemptRecord, waited: Sequence[Interval] | None = None) -> li
     """
     if attempt.started_ns is None or attempt.ended_ns is None:
         return []
-    intervals = []
-    begin = attempt.started_ns
-    for start, end in waits(attempt) if waited is None else waited:
-        if start > begin:
-            intervals.append((begin, start))
-        if end > begin:
-            begin = end
-    if attempt.ended_ns > begin:
-        intervals.append((begin, attempt.ended_ns))
-    return intervals
+    edges = [attempt.started_ns, *itertools.chain.from_iterable(waits(attempt) if waited is None else waited), attempt.ended_ns]
+    return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if end > start]
 
 
 def busy_ns(attempt: AttemptRecord, after_ns: int | None = None) -> int:
     """Return the busy time of an attempt, all of it or what lies after a moment."""
-    if after_ns is None:  # as `busy`, without its list: several metrics ask for each attempt
+    if after_ns is None:
         if attempt.started_ns is None or attempt.ended_ns is None:
             return 0
-        total, begin = 0, attempt.started_ns
-        for start, end in waits(attempt):
-            if start > begin:
-                total += start - begin
-            if end > begin:
-                begin = end
-        return total + max(0, attempt.ended_ns - begin)
+        return attempt.ended_ns - attempt.started_ns - sum(end - start for start, end in waits(attempt))
     return sum(end - max(start, after_ns) for start, end in busy(attempt) if end > after_ns)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 import msgspec
 
@@ -29,8 +29,8 @@ from tuneoff.measure.spans import (
 )
 from tuneoff.record.metric_value import MetricValue, metric_value, metric_value_or, missing
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord
-from tuneoff.record.samples.reader import Evidence, Samples
-from tuneoff.record.samples.schema import ProcessUsage
+from tuneoff.record.samples.reader import Evidence
+from tuneoff.record.samples.schema import ProcessUsage, UsageSample
 
 MEGABYTE = 1e6
 SAMPLES = "samples"
@@ -57,47 +57,42 @@ def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
     the process that supervises, sampling included; both between the first and the last sample.
     """
     samples = evidence.samples
+    usage = samples.usage if samples is not None else ()
+    host, supervisor = (samples.header.host, samples.header.supervisor) if samples is not None else ("", "")
+    none = NO_SAMPLES if samples is None else ""  # why there is no value at all
     read = [attempt.peak_rss_bytes for _, attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
-    own_peak = metric_value_or(
-        max(read) / MEGABYTE if read else None,
-        "MB",
-        f"no trial read it at its end, and {NO_SAMPLES}",
-        kind="measured",
-        source="trial_ended" if read else "events",
-        n_samples=len(read),
-    )
-    if samples is None:
-        peaks = ("peak_pss", "trial_tree_peak_rss", "trial_tree_peak_pss", "tree_peak_rss", "driver_peak_rss")
-        return {
-            "memory.peak_rss": own_peak,
-            **{f"memory.{name}": _peak([], NO_SAMPLES) for name in peaks},
-            "suite.sampler_cpu_share": missing("%", NO_SAMPLES, source=SAMPLES),
-            "suite.cpu_seconds": missing("s", NO_SAMPLES, source=SAMPLES),
-            "suite.cpu_share": missing("%", NO_SAMPLES, source=SAMPLES),
-        }
-    usage, host, supervisor = samples.usage, samples.header.host, samples.header.supervisor
     trained = {process_key(attempt.process or "", host) for _, attempt in started_attempts(run)}
-    of_trials = list(_usages_of(samples, trained))
-    tree_rss, tree_pss = _trial_tree_peaks(samples, trained)
-    of_drivers = _usages_of(samples, {process_key(name, host) for name in run.coordinators})
+    of_trials = list(_usages_of(usage, trained))
+    tree_rss, tree_pss = _trial_tree_peaks(usage, trained)
+    of_drivers = _usages_of(usage, {process_key(name, host) for name in run.coordinators})
     sampler_ns, elapsed_ns = (usage[-1].own_cpu_ns - usage[0].own_cpu_ns, usage[-1].t - usage[0].t) if usage else (0, 0)
-    suite_ns = [seen.cpu_ns for seen in _usages_of(samples, {process_key(supervisor, host)})]
+    suite_ns = [seen.cpu_ns for seen in _usages_of(usage, {process_key(supervisor, host)})]
     suite_seconds = (max(suite_ns) - min(suite_ns)) / 1e9 if len(suite_ns) > 1 else None
     no_suite = f"{'fewer than two samples saw' if supervisor else 'the samples do not name'} the process that supervised"
     suite_share = 100 * suite_seconds / account.cpu_seconds if suite_seconds is not None and account.cpu_seconds else None
     no_share = no_suite if suite_seconds is None else "the CPU time of the job is not known"
+    if read:
+        own_peak = metric_value(max(read) / MEGABYTE, "MB", kind="measured", source="trial_ended", n_samples=len(read))
+    elif samples is None:
+        own_peak = missing("MB", f"no trial read it at its end, and {NO_SAMPLES}", kind="measured", source="events")
+    else:
+        own_peak = _peak([seen.rss_bytes for seen in of_trials if seen.rss_bytes], NOT_SEEN)
     return {
-        "memory.peak_rss": own_peak if read else _peak([seen.rss_bytes for seen in of_trials if seen.rss_bytes], NOT_SEEN),
-        "memory.peak_pss": _peak([seen.pss_bytes for seen in of_trials if seen.pss_bytes is not None], NO_PSS),
-        "memory.trial_tree_peak_rss": _peak(tree_rss, NOT_SEEN, len(usage)),
-        "memory.trial_tree_peak_pss": _peak(tree_pss, NO_PSS, len(usage)),
-        "memory.tree_peak_rss": _peak([sample.rss_bytes for sample in usage if sample.rss_bytes], NO_USE),
-        "memory.driver_peak_rss": _peak([seen.rss_bytes for seen in of_drivers if seen.rss_bytes], NO_COORDINATOR),
+        "memory.peak_rss": own_peak,
+        "memory.peak_pss": _peak([seen.pss_bytes for seen in of_trials if seen.pss_bytes is not None], none or NO_PSS),
+        "memory.trial_tree_peak_rss": _peak(tree_rss, none or NOT_SEEN, len(usage)),
+        "memory.trial_tree_peak_pss": _peak(tree_pss, none or NO_PSS, len(usage)),
+        "memory.tree_peak_rss": _peak([sample.rss_bytes for sample in usage if sample.rss_bytes], none or NO_USE),
+        "memory.driver_peak_rss": _peak([seen.rss_bytes for seen in of_drivers if seen.rss_bytes], none or NO_COORDINATOR),
         "suite.sampler_cpu_share": metric_value_or(
-            100 * max(0, sampler_ns) / elapsed_ns if len(usage) > 1 else None, "%", NO_USE, source=SAMPLES, n_samples=len(usage)
+            100 * max(0, sampler_ns) / elapsed_ns if len(usage) > 1 else None,
+            "%",
+            none or NO_USE,
+            source=SAMPLES,
+            n_samples=len(usage),
         ),
-        "suite.cpu_seconds": metric_value_or(suite_seconds, "s", no_suite, source=SAMPLES, n_samples=len(suite_ns)),
-        "suite.cpu_share": metric_value_or(suite_share, "%", no_share, source=SAMPLES, n_samples=len(suite_ns)),
+        "suite.cpu_seconds": metric_value_or(suite_seconds, "s", none or no_suite, source=SAMPLES, n_samples=len(suite_ns)),
+        "suite.cpu_share": metric_value_or(suite_share, "%", none or no_share, source=SAMPLES, n_samples=len(suite_ns)),
     }
 
 
@@ -141,15 +136,15 @@ def busy_cpu(attempt: AttemptRecord) -> tuple[int, int] | None:
     return max(0, attempt.cpu_ns - waiting), busy_ns(attempt)
 
 
-def _usages_of(samples: Samples, keys: Set[ProcessKey | None]) -> Iterator[ProcessUsage]:
+def _usages_of(samples: Sequence[UsageSample], keys: Set[ProcessKey | None]) -> Iterator[ProcessUsage]:
     """Yield what was seen of these processes."""
-    for sample in samples.usage:
+    for sample in samples:
         for usage in sample.processes:
             if (usage.pid, usage.started_ns) in keys:
                 yield usage
 
 
-def _trial_tree_peaks(samples: Samples, trained: Set[ProcessKey | None]) -> tuple[list[int], list[int]]:
+def _trial_tree_peaks(samples: Sequence[UsageSample], trained: Set[ProcessKey | None]) -> tuple[list[int], list[int]]:
     """Return (RSS, PSS) in bytes of the processes that trained, each with all that it started, when it rose above all before.
 
     PSS at the moments when each process of `LARGE_BYTES` had been looked at; of smaller ones RSS is taken. A process stays with
@@ -160,7 +155,7 @@ def _trial_tree_peaks(samples: Samples, trained: Set[ProcessKey | None]) -> tupl
     totals: dict[int, int] = defaultdict(int)  # RSS, by the pid of the one that trains
     rss_peaks: list[int] = []
     pss_peaks: list[int] = []
-    for sample in samples.usage:
+    for sample in samples:
         for pid, started in sample.gone:
             if pid in alive and alive[pid][0].started_ns == started:
                 gone, root = alive.pop(pid)
@@ -197,30 +192,20 @@ def disturbance(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> t
 
     With it the flag of a run where that is more than 10 %, and more than clock ticks may be wrong.
     """
-
-    def unknown(reason: str) -> tuple[MetricValue, tuple[FlagRecord, ...]]:
-        return missing("%", reason, source=SAMPLES), ()
-
     samples, used = evidence.samples, account.other_cpu
-    if samples is None:
-        return unknown(NO_SAMPLES)
-    if used is None:
-        return unknown(NO_HOST_USE)
-    if foreign_attempts(run, samples.header.host):
-        return unknown(ELSEWHERE)
-    if run.run_spec().experiment.copies > 1:
-        return unknown(COPIES)
     part, end_ns = partition(run)["trial"], jct_ns(run)
-    if part is not None and part[1] - part[0] >= LEAST_STEP_NS:
-        name, window = "the trial step", part
-    elif end_ns:
-        name, window = "the whole job", (0, end_ns)
-    else:
-        return unknown(NO_END)
+    is_step = part is not None and part[1] - part[0] >= LEAST_STEP_NS
+    name, window = ("the trial step", part) if is_step else ("the whole job", (0, end_ns) if end_ns else None)
+    reason = NO_SAMPLES if samples is None else NO_HOST_USE
+    if samples is not None and used is not None:
+        is_elsewhere = bool(foreign_attempts(run, samples.header.host))
+        reason = ELSEWHERE if is_elsewhere else COPIES if run.run_spec().experiment.copies > 1 else "" if window else NO_END
+    if reason or samples is None or used is None or window is None:
+        return missing("%", reason, source=SAMPLES), ()
     start, end = max(window[0], used.times[0]), min(window[1], used.times[-1])
     coverage = max(0, end - start) / (window[1] - window[0])
     if coverage < LEAST_COVERAGE:
-        return unknown(f"samples cover {coverage:.0%} of {name}")
+        return missing("%", f"samples cover {coverage:.0%} of {name}", source=SAMPLES), ()
     processors = samples.header.usable_cpus or samples.header.cpus
     available = processors * (end - start) / NANOSECONDS
     cpu_seconds, looks = used.energy(start, end), len(used.cuts(start, end))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tuneoff.base.format import counted
 from tuneoff.measure.attribution.account import EnergyAccount
-from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
+from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, joules
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.overhead import stop_due_ns
 from tuneoff.measure.spans import AttemptKey, Interval, busy, length, started_attempts

@@ -183,7 +183,7 @@ class _Matrix:
         if self._power is None:
             power = self._meters.plan
             idle = baseline_seconds(power)
-            if self._request.verbose or idle or (power.chosen is None and self._request.plan.power.meter != NO_METER):
+            if self._request.verbose or idle or (power.meter is None and self._request.plan.power.meter != NO_METER):
                 listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
             for lacking in uncharged_lines(self._request.plan, time.time_ns()):
                 listener.noted(lacking)

@@ -26,9 +26,10 @@ from builders.specs import make_spec
 from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.account import energy_account
 from tuneoff.measure.attribution.method import priced
-from tuneoff.measure.attribution.slots import EnergyPiece, TimePiece, joules, seconds, slot_uses
+from tuneoff.measure.attribution.pieces import EnergyPiece, TimePiece, joules, seconds
 from tuneoff.measure.energy import residual, residual_flags
 from tuneoff.measure.presence import presence_of
+from tuneoff.measure.slots import slot_uses
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.metric_value import MetricValue
@@ -100,7 +101,7 @@ def test_two_trials_that_overlap_on_a_slot_share_its_idle_power() -> None:
         process.end(name, end, "failed", 0, cpu=0, cause="x", charged="workload")
     log.step("undeploy", 9, 10)
     run = derive(log.pairs(), make_spec())
-    used = slot_uses(run, presence_of(run), ns(10))[0]
+    used = slot_uses(presence_of(run))[0]
     busy = {key: seconds(held) for key, held in used.busy.items()}
     assert busy == {("a", 0): 3.0, ("b", 0): 3.0}
     account = energy_account(run, Evidence(samples=sampled(meter="model")))
@@ -185,15 +186,6 @@ def test_a_domain_that_gave_no_sample_is_not_left_out_of_the_hosts_energy() -> N
     both = {"package-0": IDLE_WATTS, "package-1": IDLE_WATTS}
     silent = with_header(sampled(), domains=tuple(both), idle_watts=both)
     check_unknown(figures(silent), "the meter gave no sample of package-1 in this run")
-
-
-def test_slots_that_a_file_of_earlier_commits_meters_are_no_host() -> None:
-    samples = sampled()
-    slots = {"slot-0": samples.power["package-0"]}
-    alone = figures(with_header(replace(samples, power=slots), domains=("slot-0",)))
-    check_unknown(alone, "only accelerators or single slots are metered here, not the host")
-    beside = figures(with_header(replace(samples, power={**samples.power, **slots}), domains=("package-0", "slot-0", "slot-1")))
-    assert {name: value.value for name, value in beside.items()} == {name: one.value for name, one in figures(samples).items()}
 
 
 def test_counters_that_stand_still_are_no_host_that_uses_nothing() -> None:

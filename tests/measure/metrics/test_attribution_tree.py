@@ -8,7 +8,7 @@ from builders.event_logs import T0, Log, Writer, ns
 from builders.specs import make_spec
 from builders.worked_examples import header
 from tuneoff.measure.attribution.attempts import cpu_use
-from tuneoff.measure.attribution.slots import seconds
+from tuneoff.measure.attribution.pieces import seconds
 from tuneoff.measure.attribution.tree import TreeUse, tree_use
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema

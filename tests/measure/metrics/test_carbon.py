@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders.event_logs import ns, run_a, run_b
 from tuneoff.experiment.accounting.declared import Accounting, Intensity
 from tuneoff.measure.attribution.account import EnergyAccount
-from tuneoff.measure.attribution.slots import EnergyPiece, split
+from tuneoff.measure.attribution.pieces import EnergyPiece, split
 from tuneoff.measure.carbon import carbon_metrics, emission
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord

@@ -11,7 +11,7 @@ import pytest
 from builders.event_logs import ns, run_a, run_b
 from tuneoff.experiment.accounting.declared import Accounting, Prices
 from tuneoff.measure.attribution.account import EnergyAccount
-from tuneoff.measure.attribution.slots import EnergyPiece
+from tuneoff.measure.attribution.pieces import EnergyPiece
 from tuneoff.measure.cost import billed_ns, cost_metrics, unpriced, waste_cost_metrics
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders.energy_runs import JOULES_PER_CPU_SECOND, WATTS_PER_CORE, Simulation, left_over, one_trial, simulations
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.attribution.slots import EnergyPiece, joules
+from tuneoff.measure.attribution.pieces import EnergyPiece, joules
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.energy import residual, residual_flags
 from tuneoff.record.metric_value import MetricValue

@@ -10,7 +10,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.incumbent import test_counterpart
 from tuneoff.measure.presence import presence_of
-from tuneoff.measure.slots import slot_times, slots_of
+from tuneoff.measure.slots import slot_times
 from tuneoff.measure.spans import partition_ns
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
@@ -51,7 +51,7 @@ def test_two_trials_that_overlap_on_a_slot_share_its_time_and_are_told() -> None
     two.start("b", 10, slot=0)
     two.end("b", 30, "failed", 0, cause="x", charged="workload")
     run = derive(log.pairs(), make_spec())
-    used, unused = slot_times(slots_of(presence_of(run)), (0, ns(40)))
+    used, unused = slot_times(presence_of(run), (0, ns(40)))
     assert (used.busy_ns, used.overhead_ns, used.idle_ns, used.overlapped_ns) == (ns(25), ns(5), ns(10), ns(10))
     assert (unused.busy_ns, unused.overhead_ns, unused.idle_ns) == (0, 0, ns(40))
     assert value(run, "slots.overlapped") == 10
@@ -83,7 +83,7 @@ def test_a_long_lived_worker_is_overhead_between_its_trials_and_idle_after_the_l
     worker.end("a", 8, "failed", 0, cause="x", charged="workload")
     worker.start("b", 9, slot=1)
     worker.end("b", 10, "failed", 0, cause="x", charged="workload")
-    first, second = slot_times(slots_of(presence_of(derive(log.pairs(), make_spec()))), (0, ns(20)))
+    first, second = slot_times(presence_of(derive(log.pairs(), make_spec())), (0, ns(20)))
     assert (first.overhead_ns, first.busy_ns) == (ns(3), ns(3))
     assert (second.overhead_ns, second.busy_ns) == (ns(1), ns(1))
 

@@ -12,7 +12,7 @@ from builders.specs import make_spec
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.presence import presence_of
-from tuneoff.measure.slots import slot_times, slots_of
+from tuneoff.measure.slots import slot_times
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
@@ -169,7 +169,7 @@ def test_more_processes_than_slots_share_them_all_evenly() -> None:
         process = log.process("trial", 0)
         process.start(str(number), 6 + number, slot=number % 2, imported=6)
         process.end(str(number), 7 + number, "failed", 0, cause="x", charged="workload")
-    times = slot_times(slots_of(presence_of(derive(log.pairs(), make_spec()))), (0, ns(20)))
+    times = slot_times(presence_of(derive(log.pairs(), make_spec())), (0, ns(20)))
     # 0-6 both slots; then a trial has one, and who waits for the next the other; the third is alone from 8
     assert sum(time.busy_ns for time in times) == ns(3)
     assert sum(time.busy_ns + time.overhead_ns for time in times) == ns(2 * 6 + 2 + 2 + 1)

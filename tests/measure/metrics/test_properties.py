@@ -18,7 +18,7 @@ from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.overhead import slot_stages_ns
 from tuneoff.measure.presence import presence_of
-from tuneoff.measure.slots import slot_times, slot_window, slots_of, trial_window
+from tuneoff.measure.slots import slot_times, slot_window, trial_window
 from tuneoff.measure.spans import PARTS, busy_ns, jct_ns, partition_ns
 from tuneoff.measure.waste import wasted_segments
 from tuneoff.record.derive import derive
@@ -105,7 +105,7 @@ def test_busy_overhead_and_idle_time_are_the_slot_time(example: tuple[Log, RunSp
     for window in (slot_window(run), trial_window(run), (0, 10**13)):
         if window is None:
             continue
-        times = slot_times(slots_of(presence_of(run)), window)
+        times = slot_times(presence_of(run), window)
         assert len(times) == example[1].experiment.workers.count
         for time in times:
             assert time.busy_ns + time.overhead_ns + time.idle_ns == window[1] - window[0]
@@ -117,7 +117,7 @@ def test_busy_overhead_and_idle_time_are_the_slot_time(example: tuple[Log, RunSp
 def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[Log, RunSpec]) -> None:
     run = derived(example)
     for window in ((-(10**13), 10**13), trial_window(run) or (0, 0)):
-        times, stages = slot_times(slots_of(presence_of(run)), window), slot_stages_ns(presence_of(run), window)
+        times, stages = slot_times(presence_of(run), window), slot_stages_ns(presence_of(run), window)
         if not any(time.overlapped_ns for time in times):
             vacant = stages.pop("vacant")
             assert sum(stages.values()) == sum(time.overhead_ns for time in times)

@@ -12,7 +12,7 @@ from builders.event_logs import example_a, example_b, ns, run_b
 from tuneoff.base.reading import Refused
 from tuneoff.experiment.metric_catalogue import check_metric, general_name, metric_names
 from tuneoff.measure.attribution.account import EnergyAccount
-from tuneoff.measure.attribution.slots import EnergyPiece
+from tuneoff.measure.attribution.pieces import EnergyPiece
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.energy import energy_metrics
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, WeightRange, weight_range

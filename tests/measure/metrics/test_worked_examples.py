@@ -14,12 +14,12 @@ from builders.event_logs import ns, run_b
 from builders.worked_examples import write_example
 from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.attribution.slots import joules
+from tuneoff.measure.attribution.pieces import joules
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.energy import trial_joules
 from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.presence import presence_of
-from tuneoff.measure.slots import slot_times, slot_window, slots_of
+from tuneoff.measure.slots import slot_times, slot_window
 from tuneoff.measure.spans import PARTS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
@@ -170,7 +170,7 @@ def test_the_window_of_idle_figures_runs_from_the_end_of_deploy_to_the_best_know
     run = run_b()
     window = slot_window(run)
     assert window == (5_000_000_000, 44_000_000_000)
-    times = slot_times(slots_of(presence_of(run)), window)
+    times = slot_times(presence_of(run), window)
     assert [time.busy_ns // 1_000_000 for time in times] == [29_000, 21_000]
     assert all(time.busy_ns + time.overhead_ns + time.idle_ns == window[1] - window[0] for time in times)
 

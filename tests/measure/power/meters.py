@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from tuneoff.base import clock
 from tuneoff.measure.power.metering import PowerPlan
-from tuneoff.measure.power.select_meter import Chosen
 from tuneoff.meter import MeterDescription, MeterError, PowerMeter
 from tuneoff.record.samples.schema import PowerSample
 
@@ -91,4 +90,4 @@ class Replayed(Database):
 
 def plan_of(meter: PowerMeter, *, interval_seconds: float = 0.02) -> PowerPlan:
     """Return the plan of a host where `meter` was chosen."""
-    return PowerPlan(chosen=Chosen(name="test", meter=meter), reason="", interval_seconds=interval_seconds)
+    return PowerPlan(name="test", meter=meter, reason="", interval_seconds=interval_seconds)

@@ -13,76 +13,63 @@ from measure.power.meters import Counter, Database, Hanging, Model, Replayed, pl
 from tuneoff.base import clock
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.measure.power import metering
+from tuneoff.measure.power import metering, reading
 from tuneoff.measure.power.metering import NO_POWER, HostPower, PowerPlan, baseline_seconds, open_power, with_baseline
 from tuneoff.measure.power.reading import mean_watts
-from tuneoff.measure.power.select_meter import Chosen, JointMeter
+from tuneoff.measure.power.select_meter import JointMeter
 from tuneoff.meter import MeterError, OptionError, PowerMeter
 from tuneoff.record.samples.schema import PowerSample
 
 
-def refuse(*arguments: object, **options: object) -> Chosen:
-    raise MeterError("no RAPL: no such folder; use another meter")
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (MeterError("no RAPL: no such folder; use another"), r"^power\.meter 'rapl' cannot be used: no RAPL: .*; use another$"),
+        (OptionError("meter rapl has no option 'roo'"), r"^power\.options: meter rapl has no option 'roo'$"),
+    ],
+)
+def test_a_named_meter_that_cannot_be_used_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, error: MeterError, line: str
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise error
 
-
-def test_a_named_meter_that_cannot_be_used_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metering, "choose", refuse)
-    with pytest.raises(
-        ExperimentError, match=r"^power\.meter 'rapl' cannot be used: no RAPL: no such folder; use another meter$"
-    ):
+    with pytest.raises(ExperimentError, match=line):
         open_power(PowerSettings(meter="rapl"))
-
-
-def test_a_wrong_option_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def raising(*arguments: object) -> Chosen:
-        raise OptionError("meter rapl has no option 'roo'")
-
-    monkeypatch.setattr(metering, "choose", raising)
-    with pytest.raises(ExperimentError, match=r"^power\.options: meter rapl has no option 'roo'$"):
-        open_power(PowerSettings())
-
-
-def test_paths_of_options_begin_at_the_experiment_file_and_are_stored_as_written() -> None:
-    settings = PowerSettings(meter="replay", options={"path": "a.csv"}, folder="experiments")
-    assert settings.placed_options == {"path": "experiments/a.csv"}
-    assert "experiments" not in str(settings.to_json())
-    assert PowerSettings(**settings.to_json()).options == {"path": "a.csv"}
-    for options, there in (
-        ({"rapl": {"root": "x"}, "model": {"cpu": "a"}}, {"rapl": {"root": "e/x"}, "model": {"cpu": "a"}}),
-        ({"rapl": {"root": "/x"}}, {"rapl": {"root": "/x"}}),
-        ({"rapl": 5}, {"rapl": 5}),
-    ):
-        assert PowerSettings(options=options, folder="e").placed_options == there
+    power = open_power(PowerSettings(meter="none", interval_seconds=0.5))
+    assert (power.meter, power.interval_seconds) == (None, 0.5)
+    assert power.line() == "power: no meter (none was asked for)"
 
 
 @pytest.mark.parametrize(
-    ("command", "there"),
+    ("meter", "options", "there"),
     [
-        ("./meter.sh -x ./y", "e/meter.sh -x ./y"),
-        (["bin/meter", "y"], ["e/bin/meter", "y"]),
-        ("ipmitool sensor", "ipmitool sensor"),
-        ("/bin/meter", "/bin/meter"),
-        ("'./half", "'./half"),
-        (5, 5),
+        ("replay", {"path": "a.csv"}, {"path": "e/a.csv"}),
+        ("auto", {"rapl": {"root": "x"}, "model": {"cpu": "a"}}, {"rapl": {"root": "e/x"}, "model": {"cpu": "a"}}),
+        ("auto", {"rapl": {"root": "/x"}}, {"rapl": {"root": "/x"}}),
+        ("auto", {"rapl": 5}, {"rapl": 5}),
+        ("command", {"command": "./meter.sh -x ./y"}, {"command": "e/meter.sh -x ./y"}),
+        ("command", {"command": ["bin/meter", "y"]}, {"command": ["e/bin/meter", "y"]}),
+        ("command", {"command": "ipmitool sensor"}, {"command": "ipmitool sensor"}),
+        ("command", {"command": "/bin/meter"}, {"command": "/bin/meter"}),
+        ("command", {"command": "'./half"}, {"command": "'./half"}),
+        ("command", {"command": 5}, {"command": 5}),
     ],
 )
-def test_a_program_with_a_slash_begins_at_the_experiment_file_and_one_of_the_path_stays(command: object, there: object) -> None:
-    options = {"command": command}
-    assert PowerSettings(meter="command", options=options, folder="e").placed_options == {"command": there}
-    assert PowerSettings(meter="command", options=options, folder=".").placed_options == options
+def test_paths_of_options_begin_at_the_experiment_file_and_are_stored_as_written(
+    meter: str, options: dict[str, Any], there: dict[str, Any]
+) -> None:
+    settings = PowerSettings(meter=meter, options=options, folder="e")
+    assert settings.placed_options == there
+    assert PowerSettings(**settings.to_json()).placed_options == options
+    assert replace(settings, folder=".").placed_options == options
 
 
 def test_options_are_shown_as_a_file_has_them() -> None:
     options = {"command": ["./meter.sh", "-n 2"], "timeout_seconds": 5.0, "x": {"a": None, "b": [1, True]}}
     shown = "command: ./meter.sh '-n 2', timeout_seconds: 5, x: {a: null, b: [1, true]}"
     assert PowerSettings(meter="m", options=options).line == f"power: meter m ({shown}), read every 0.2 s"
-
-
-def test_no_meter_is_opened_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metering, "choose", refuse)
-    power = open_power(PowerSettings(meter="none", interval_seconds=0.5))
-    assert (power.chosen, power.interval_seconds) == (None, 0.5)
-    assert power.line() == "power: no meter (none was asked for)"
     assert PowerSettings(meter="none").line == "power: no meter, as asked for"
 
 
@@ -97,20 +84,17 @@ def test_a_meter_that_fails_when_it_is_closed_costs_no_finished_run(caplog: pyte
     assert caplog.messages == ["the power meter test fails when it is closed: RuntimeError: not initialised; tell its author"]
 
 
-def test_the_default_interval_is_a_fifth_of_a_second() -> None:
-    assert NO_POWER.interval_seconds == PowerPlan().interval_seconds == 0.2
-
-
 Open = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metering, "IDLE_LIMIT", 1.1)
+    monkeypatch.setattr(metering, "STOP_SECONDS", 0.01)
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+def asked() -> list[dict[str, str]]:
     """Which meters were not to be taken, by each choice."""
     return []
 
@@ -119,45 +103,52 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
 def opens(monkeypatch: pytest.MonkeyPatch, asked: list[dict[str, str]]) -> Open:
     """Return a function that says which meters are opened, one after the other; the idle power is read quickly."""
     monkeypatch.setattr(metering, "SECONDS", 0.05)
-    monkeypatch.setattr(metering, "STOP_SECONDS", 0.01)
 
     def say(*meters: tuple[str, PowerMeter]) -> None:
         left = list(meters)
 
-        def choose(wanted: str, options: object, broken: dict[str, str]) -> Chosen:
+        def choose(wanted: str, options: object, broken: dict[str, str]) -> tuple[str, PowerMeter, str]:
             asked.append(dict(broken))
-            name, meter = left.pop(0)
-            return Chosen(name=name, meter=meter, reason="; ".join(broken.values()))
+            return *left.pop(0), "; ".join(broken.values())
 
         monkeypatch.setattr(metering, "choose", choose)
 
     return say
 
 
-def failing(*domains: str) -> Counter:
-    return Counter(domains=domains or ("package-0",), failures=[MeterError("package-0 vanished") for _ in range(100)])
+def silent(*domains: str) -> Counter:
+    """Return a counter that breaks at its first reading, and says nothing from then on."""
+    meter = Counter(domains=domains or ("package-0",), failures=[MeterError("package-0 vanished")])
+
+    def read() -> list[PowerSample]:
+        if meter.failures:
+            raise meter.failures.pop()
+        return []
+
+    meter.read = read  # type: ignore[method-assign]
+    return meter
 
 
 def prepared(meter: str = "auto") -> tuple[HostPower, list[str]]:
-    told: list[str] = []
+    lines: list[str] = []
     power = HostPower(PowerSettings(meter=meter, interval_seconds=0.02))
-    power.prepare(threading.Event(), told.append)
-    return power, told
+    power.prepare(threading.Event(), lines.append)
+    return power, lines
 
 
 def test_a_meter_by_name_that_breaks_is_refused(opens: Open) -> None:
-    opens(("rapl", failing()))
+    opens(("rapl", silent()))
     problem = r"^power\.meter 'rapl' cannot be used: while the idle power was read: package-0 vanished$"
     with pytest.raises(ExperimentError, match=problem):
         prepared("rapl")
 
 
 def test_auto_takes_the_next_best_and_says_so(opens: Open, asked: list[dict[str, str]]) -> None:
-    broken, model = failing(), Model()
+    broken, model = silent(), Model()
     opens(("rapl", broken), ("model", model))
-    power, told = prepared()
+    power, lines = prepared()
     why = "rapl broke while the idle power was read: package-0 vanished"
-    assert told == [f"power: model (estimated: a table); no better one: {why}"]
+    assert lines == [f"power: model (estimated: a table); no better one: {why}"]
     assert asked == [{}, {"rapl": why}]
     assert power.plan.problems == ()
     power.close()
@@ -167,9 +158,8 @@ def test_auto_takes_the_next_best_and_says_so(opens: Open, asked: list[dict[str,
 @pytest.mark.parametrize(
     ("parts", "fault"),
     [
-        ({"rapl": failing(), "nvml": Counter(domains=("gpu-0",))}, {"rapl"}),
-        ({"rapl": Counter(), "nvml": failing("gpu-0")}, {"nvml"}),
-        ({"nvml": failing("gpu-0"), "model": Model()}, {"nvml"}),
+        ({"rapl": silent(), "nvml": Counter(domains=("gpu-0",))}, {"rapl"}),
+        ({"nvml": silent("gpu-0"), "model": Model(domains=())}, {"nvml"}),
         ({"rapl": Counter(), "nvml": Hanging(domains=("gpu-0",))}, {"rapl", "nvml"}),
     ],
 )
@@ -184,11 +174,15 @@ def test_of_several_meters_only_what_broke_is_left_out(
             part.released.set()
 
 
-def test_a_host_that_was_not_idle_is_told_once(opens: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_was_not_idle_is_told_once_and_noted_in_every_run(opens: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metering, "IDLE_LIMIT", -1.0)
     opens(("rapl", Counter()))
-    _, (line,) = prepared()
-    assert line.startswith("power: the idle power was read while ")
+    power, (line,) = prepared()
+    (problem,) = power.plan.problems
+    assert line == f"power: {problem}"
+    assert problem.startswith("the idle power was read while ")
+    assert problem == f"{power.plan.baseline.busy}: it is too high, and what is attributed to trials too low"
+    assert power.plan.baseline.broken == ""
 
 
 def taken(power: PowerPlan, seconds: float = 0.1) -> PowerPlan:
@@ -223,38 +217,22 @@ def test_what_a_meter_measured_before_is_not_the_idle_power() -> None:
     assert mean_watts(everything)["node"] > 80, "the control: with what was before, it would be too high"
 
 
-@pytest.mark.slow
-def test_a_meter_that_prints_rarely_is_waited_for_and_one_that_has_stopped_is_not_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rare = Program(every_seconds=0.5)
-    assert taken(plan_of(rare), 0.01).baseline.idle_watts == {"node": pytest.approx(30.0, abs=3.0)}
-    silent = Program(every_seconds=0.5)
-    silent.read()
-    assert taken(plan_of(silent), 0.01).baseline.idle_watts == {"node": pytest.approx(30.0, abs=3.0)}
+def test_a_meter_that_prints_rarely_is_waited_for_and_one_that_has_stopped_is_not_for_ever() -> None:
+    assert taken(plan_of(Program(every_seconds=0.3)), 0.01).baseline.idle_watts == {"node": pytest.approx(30.0, abs=3.0)}
     stopped = Program(every_seconds=3600.0)
-    stopped.description = replace(stopped.description, longest_gap_seconds=0.3)
+    stopped.description = replace(stopped.description, longest_gap_seconds=0.2)
     baseline = taken(plan_of(stopped), 0.01).baseline
     assert (baseline.idle_watts, baseline.broken) == ({}, "while the idle power was read: it gave no power of node within 0 s")
 
 
-def test_a_meter_that_fails_meanwhile_is_noted_for_every_run() -> None:
+def test_a_meter_that_fails_once_is_noted_for_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "AFTER_A_PROBLEM_SECONDS", 0.0)
     power = taken(plan_of(Counter(failures=[MeterError("no package-0")])))
     assert power.problems == ("while the idle power was read: no package-0",)
-    assert (power.baseline.broken, taken(plan_of(Counter())).baseline.broken) == (power.problems[0], "")
-
-
-def test_a_host_that_is_not_idle_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metering, "IDLE_LIMIT", -1.0)
-    power = taken(plan_of(Counter()))
-    (problem,) = power.problems
-    assert problem.startswith("the idle power was read while ")
-    assert problem == f"{power.baseline.busy}: it is too high, and what is attributed to trials too low"
     assert power.baseline.broken == ""
 
 
-def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metering, "STOP_SECONDS", 0.01)
+def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most() -> None:
     meter = Hanging()
     power = taken(plan_of(meter), 0.01)
     assert power.baseline.idle_watts == {}
@@ -265,26 +243,18 @@ def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most(monkeypatch: p
     meter.released.set()
 
 
-def test_an_interruption_ends_the_reading() -> None:
-    interrupt = threading.Event()
+def test_an_interruption_ends_the_reading_also_of_a_database() -> None:
+    interrupt, database = threading.Event(), Database()
     interrupt.set()
-    baseline = with_baseline(plan_of(Counter()), interrupt, 3600.0).baseline
-    assert (baseline.seconds < 60, baseline.broken) == (True, "")
+    database.released.clear()
+    for meter in (Counter(), database):
+        baseline = with_baseline(plan_of(meter), interrupt, 3600.0).baseline
+        assert (baseline.seconds < 60, baseline.broken) == (True, "")
+    database.released.set()
 
 
-def test_a_database_is_asked_for_a_time_that_has_some_of_its_samples() -> None:
+def test_a_database_is_asked_for_a_time_that_has_some_of_its_samples_and_a_replayed_file_says_its_own() -> None:
     power = plan_of(Database())
-    assert (baseline_seconds(power), baseline_seconds(plan_of(Counter()))) == (10.0, 3.0)
+    assert (baseline_seconds(power), baseline_seconds(plan_of(Counter())), baseline_seconds(NO_POWER)) == (10.0, 3.0, 0.0)
     assert taken(power).baseline.idle_watts == {"package-0": pytest.approx(40.0)}
-
-
-def test_an_interruption_is_not_held_up_by_a_database() -> None:
-    meter, interrupt = Database(), threading.Event()
-    meter.released.clear()
-    interrupt.set()
-    assert with_baseline(plan_of(meter), interrupt).baseline.idle_watts == {}
-    meter.released.set()
-
-
-def test_a_replayed_file_says_what_its_host_drew() -> None:
     assert taken(plan_of(Replayed()), 3600.0).baseline.idle_watts == {"package-0": 12.5}

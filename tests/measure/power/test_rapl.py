@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -38,12 +37,14 @@ def test_packages_and_their_dram_are_summed_and_nothing_that_lies_inside_them(tm
     for folder in zones.values():
         _spend(folder, 10)
     assert _joules(meter) == {"package-0": 10, "package-1": 10, "dram-0": 10, "dram-1": 10}
-    # the control: all zones together would count the cores, the platform and package 0 twice
-    assert len(zones) * 10 == 80
+    inside = tmp_path / "devices"  # as below /sys/devices: zones lie inside each other
+    for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:0/intel-rapl:0:0", "dram")):
+        write_zone(inside, zone, name, 10**9)
+    assert _open(inside).description.domains == ("package-0", "dram-0")
 
 
-@pytest.mark.parametrize("zones", [{"intel-rapl:0": "psys", "intel-rapl:0:0": "dram", "intel-rapl:1": "psys"}])
-def test_a_platform_counts_alone_and_only_where_there_is_no_package(tmp_path: Path, zones: dict[str, str]) -> None:
+def test_a_platform_counts_alone_and_only_where_there_is_no_package(tmp_path: Path) -> None:
+    zones = {"intel-rapl:0": "psys", "intel-rapl:0:0": "dram", "intel-rapl:1": "psys"}
     for number, (zone, name) in enumerate(zones.items()):
         write_zone(tmp_path, zone, name, 10**9 * number)
     assert _open(tmp_path).description.domains == ("psys",)
@@ -73,15 +74,11 @@ def test_a_counter_that_was_reset_is_said_and_adds_nothing(tmp_path: Path) -> No
         meter.read()
     _spend(folder, 4)
     assert _joules(meter) == {"package-0": 7}
-
-
-def test_a_counter_of_unknown_range_that_falls_is_a_reset(tmp_path: Path) -> None:
-    folder = write_zone(tmp_path, "intel-rapl:0", "package-0", 5_000_000, range_uj=None)
+    (folder / "max_energy_range_uj").unlink()  # a counter of unknown range that falls is reset too
     meter = _open(tmp_path)
-    set_energy(folder, 4_000_000)
+    set_energy(folder, 1_000_000)
     with pytest.raises(MeterError, match="was reset"):
         meter.read()
-    assert _joules(meter) == {"package-0": 0}
 
 
 def test_zones_that_mirror_one_counter_count_once(tmp_path: Path) -> None:
@@ -92,24 +89,14 @@ def test_zones_that_mirror_one_counter_count_once(tmp_path: Path) -> None:
     assert "package-3 mirrors package-0" in meter.description.source
 
 
-def test_a_zone_that_vanishes_is_said_once_and_the_others_go_on(tmp_path: Path) -> None:
-    zones = two_sockets(tmp_path)
-    meter = _open(tmp_path)
-    shutil.rmtree(zones["package-1"])
-    with pytest.raises(MeterError, match="package-1 cannot be read any more") as caught:
-        meter.read()
-    assert "\n" not in str(caught.value)
-    _spend(zones["package-0"], 2)
-    assert _joules(meter) == {"package-0": 2, "dram-0": 0, "dram-1": 0}
-
-
-def test_a_zone_that_comes_back_has_lost_no_energy(tmp_path: Path) -> None:
+def test_a_zone_that_is_lost_is_said_once_and_has_lost_no_energy_when_it_comes_back(tmp_path: Path) -> None:
     zones = two_sockets(tmp_path)
     meter, file = _open(tmp_path), zones["package-1"] / "energy_uj"
     before = file.read_text()
     file.write_text("")  # as a driver that is busy answers
-    with pytest.raises(MeterError, match="package-1 cannot be read any more"):
+    with pytest.raises(MeterError, match="package-1 cannot be read any more") as caught:
         meter.read()
+    assert "\n" not in str(caught.value)
     assert set(_joules(meter)) == {"package-0", "dram-0", "dram-1"}
     file.write_text(before)
     _spend(zones["package-1"], 0.5)
@@ -144,11 +131,6 @@ def _refuse(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
         return read_regular(path, most_bytes, follow=follow)
 
     monkeypatch.setattr("tuneoff_meters.rapl.read_regular", refused)
-
-
-def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MeterError, match="meter rapl has no option 'rot'; did you mean 'root'"):
-        RaplMeter({"rot": str(tmp_path)})
 
 
 def test_real_counters_grow() -> None:

@@ -41,16 +41,3 @@ class NoMeter:
     """Derives from nothing."""
 
     def close(self) -> None: ...
-
-
-def function(options: Mapping[str, Any]) -> Plug:
-    """Open a meter, but it is not a class."""
-    return Plug(options)
-
-
-class Slots(Plug):
-    """Meters slots, not the host."""
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        super().__init__(options)
-        self.description = MeterDescription(kind="measured", source="plugs", domains=("slot-0", "a/slot-1"))

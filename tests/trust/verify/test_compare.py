@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from msgspec import UNSET
 
 from tuneoff.measure.attribution.account import EnergyAccount
-from tuneoff.measure.attribution.slots import EnergyPiece
+from tuneoff.measure.attribution.pieces import EnergyPiece
 from tuneoff.record.metric_value import MetricValue, metric_value
 from tuneoff.trust.verify.consistency import wrong_sums
 from tuneoff.trust.verify.findings import ValueDifference, differences, is_same, show

@@ -12,7 +12,7 @@ from typing import Any
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
 from tuneoff.measure.attribution.method import Rates, Uses, by_counters, by_rates, uses_of
-from tuneoff.measure.attribution.slots import NOTHING, Attributed, EnergyPiece, joules
+from tuneoff.measure.attribution.pieces import NOTHING, Attributed, EnergyPiece, joules
 from tuneoff.measure.presence import Presence, presence_of
 from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns, partition
 from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing, weakest
@@ -103,7 +103,7 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
     coverage = min(coverages, default=0.0)
     reason = unseen(seen, domains.silent, uses.end_ns, header.longest_gap_ns)
     if not domains.host and model is None:
-        reason = NO_HOST_METER if domains.beside else reason or "no power meter could be read"
+        reason = NO_HOST_METER if domains.gpus else reason or "no power meter could be read"
         reason += f": {header.reason}" if header.reason else ""
     elif not coverage and model is None:
         reason = NOT_COVERED
@@ -180,7 +180,7 @@ def job_pieces(account: EnergyAccount) -> Iterator[EnergyPiece]:
 class Domains:
     """A run's metered domains by what they are; on several hosts a domain is named `host/domain`.
 
-    `host` is summed. Beside it, and in no sum of the host: `gpu-N`, an accelerator, and `slot-N` of files of earlier commits.
+    `host` is summed; an accelerator, `gpu-N`, is in no sum of the host.
     """
 
     def __init__(self, samples: Samples, *, is_trained_on_gpu: bool) -> None:
@@ -191,9 +191,8 @@ class Domains:
         local = {
             name.removeprefix(f"{host_name}/"): name for name in power if "/" not in name or name.startswith(f"{host_name}/")
         }
-        self.beside = {name: power[full] for name, full in local.items() if name.startswith(("gpu-", "slot-"))}
-        self.gpus = {name: series for name, series in self.beside.items() if name.startswith("gpu-")}
-        host = {name: full for name, full in local.items() if name not in self.beside}
+        self.gpus = {name: power[full] for name, full in local.items() if name.startswith("gpu-")}
+        host = {name: full for name, full in local.items() if name not in self.gpus}
         self.host = {name: power[full] for name, full in host.items()}
         self.elsewhere = {name: series for name, series in power.items() if name not in local.values()}
         watts = [header.idle_watts.get(full, header.idle_watts.get(name)) for name, full in host.items()]
@@ -204,9 +203,7 @@ class Domains:
         self.silent = [
             name
             for name in promised
-            if "/" not in name
-            and name not in local
-            and (is_trained_on_gpu if name.startswith("gpu-") else not name.startswith("slot-"))
+            if "/" not in name and name not in local and (is_trained_on_gpu or not name.startswith("gpu-"))
         ]
 
 

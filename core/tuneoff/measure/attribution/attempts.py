@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tuneoff.measure.attribution.slots import TimePiece
+from tuneoff.measure.attribution.pieces import TimePiece
 from tuneoff.measure.spans import AttemptKey, busy, started_attempts
 from tuneoff.record.run_record import AttemptRecord, RunRecord
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.method import Uses, grid_of, on_grid, priced, split
-from tuneoff.measure.attribution.slots import Attributed, EnergyPiece, merged
+from tuneoff.measure.attribution.pieces import Attributed, EnergyPiece, merged
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.spans import AttemptKey, busy, started_attempts
 from tuneoff.record.run_record import RunRecord
@@ -70,11 +70,11 @@ def with_gpus(
             energy / (max(1, len(slots)) * (end - start))
             for energy, (start, end) in zip(static, itertools.pairwise(grid), strict=True)
         ]
-        for slot in uses.slots:
+        for slot, slot_parts in uses.slots:
             if slot.slot in slots:
                 for key, held in slot.busy.items():
                     attempts[key].extend(priced(held, grid, rates))
-                for name, held in slot.parts.items():
+                for name, held in slot_parts.items():
                     parts[name].extend(priced(held, grid, rates))
     missing = NO_USER if not is_known else NO_GPU_BASELINE if any(g not in samples.header.idle_watts for g in gpus) else None
     if missing is not None and trained:  # what these attempts used is unknown; no part of it is shown as if it were all

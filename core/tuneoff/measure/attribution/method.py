@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tuneoff.measure.attribution.attempts import CpuUse, cpu_use
-from tuneoff.measure.attribution.slots import Attributed, EnergyPiece, SlotUse, TimePiece, clipped, merged, seconds, slot_uses
+from tuneoff.measure.attribution.pieces import Attributed, EnergyPiece, TimePiece, clipped, merged, seconds
 from tuneoff.measure.attribution.tree import PARTS, TreeUse, tree_use
 from tuneoff.measure.presence import Presence
+from tuneoff.measure.slots import SlotUse, slot_uses, slot_window
 from tuneoff.measure.spans import AttemptKey, Interval, foreign_attempts, last_ns
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
@@ -37,7 +38,7 @@ class Uses:
     end_ns: int
     cores: float  # of a slot
     host_cores: int
-    slots: list[SlotUse]
+    slots: list[tuple[SlotUse, dict[str, list[TimePiece]]]]  # with its `parts`
     cpu: CpuUse
     tree: TreeUse
     parts: dict[str, list[TimePiece]]
@@ -81,7 +82,7 @@ def uses_of(run: RunRecord, presence: Presence, samples: Samples | None, *, is_m
         end_ns=end_ns,
         cores=run.run_spec().experiment.workers.cpus,
         host_cores=samples.header.cpus if samples is not None else 0,
-        slots=slot_uses(run, presence, end_ns),
+        slots=[(slot, slot.parts(slot_window(run), end_ns)) for slot in slot_uses(presence)],
         cpu=cpu,
         tree=tree,
         parts=parts,
@@ -109,9 +110,9 @@ def by_rates(rates: Rates, uses: Uses) -> Attributed:
     parts = {name: priced(pieces, rates.grid, rates.of_cpu) for name, pieces in uses.parts.items()}
     parts.update({name: parts.get(name, []) for name in ("overhead", "idle", "outside")})
     per_slot = [rate * uses.cores for rate in rates.of_core]
-    for slot in uses.slots:
+    for slot, slot_parts in uses.slots:
         by_core.update((key, priced(held, rates.grid, per_slot)) for key, held in slot.busy.items() if key in by_cpu)
-        for name, held in slot.parts.items():
+        for name, held in slot_parts.items():
             parts[name].extend(priced(held, rates.grid, per_slot))
     free = [TimePiece(0, rates.grid[-1], (_cores(uses) - uses.reserved_cores) * rates.grid[-1])]
     parts.setdefault("others", []).extend(priced(free, rates.grid, rates.of_core))

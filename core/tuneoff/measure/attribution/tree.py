@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tuneoff.measure.attribution.attempts import LONGEST_GAP_NS, Reading, Sampled, attempts_by_process
-from tuneoff.measure.attribution.slots import TimePiece
+from tuneoff.measure.attribution.pieces import TimePiece
 from tuneoff.measure.spans import ProcessKey, process_key
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings
 from tuneoff.measure.power.procfs import HostClock
 from tuneoff.measure.power.reading import MeterReader, collected, mean_watts
-from tuneoff.measure.power.select_meter import Chosen, JointMeter, check_options, choose
-from tuneoff.meter import MeterError, OptionError
+from tuneoff.measure.power.select_meter import JointMeter, check_options, choose
+from tuneoff.meter import MeterError, OptionError, PowerMeter
 from tuneoff.record.samples.schema import PowerSample
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class Baseline:
 class PowerPlan:
     """What `supervise` needs to sample a run. Without a meter, the use of the host and of its processes is sampled alone."""
 
-    chosen: Chosen | None = None
+    name: str = NO_METER  # of the meter, as in the registry; several read together: "rapl+nvml"
+    meter: PowerMeter | None = None
     reason: str = "no power meter was chosen"  # why there is none, or no better one
     baseline: Baseline = field(default_factory=Baseline)
     interval_seconds: float = PowerSettings().interval_seconds
@@ -67,20 +69,20 @@ class PowerPlan:
 
     def line(self) -> str:
         """Return one line for the user: which meter was found, its kind, and why no better one."""
-        if self.chosen is None:
+        if self.meter is None:
             return f"power: no meter ({self.reason})"
-        about = self.chosen.description
-        text = f"power: {self.chosen.name} ({about.kind}: {about.source})"
+        about = self.meter.description
+        text = f"power: {self.name} ({about.kind}: {about.source})"
         return text + (f"; no better one: {self.reason}" if self.reason else "")
 
     def close(self) -> None:
         """Close the meter, unless it hangs: closing it might hang too. What goes wrong is one line: the runs are done."""
-        if self.chosen is not None and not self.lock.locked():
+        if self.meter is not None and not self.lock.locked():
             try:
-                self.chosen.close()
+                self.meter.close()
             except Exception as error:  # another's code may fail in any way
                 problem = " ".join(f"{type(error).__name__}: {error}".split())
-                log.warning("the power meter %s fails when it is closed: %s; tell its author", self.chosen.name, problem)
+                log.warning("the power meter %s fails when it is closed: %s; tell its author", self.name, problem)
 
 
 NO_POWER = PowerPlan()
@@ -97,10 +99,10 @@ def open_power(settings: PowerSettings, broken: Mapping[str, str] = _NOTHING) ->
     if settings.meter == NO_METER:
         return PowerPlan(reason="none was asked for", interval_seconds=settings.interval_seconds)
     try:
-        chosen = choose(settings.meter, settings.placed_options, broken)
+        name, meter, reason = choose(settings.meter, settings.placed_options, broken)
     except MeterError as error:
         raise ExperimentError(refusal(settings, error)) from error
-    return PowerPlan(chosen=chosen, reason=chosen.reason, interval_seconds=settings.interval_seconds)
+    return PowerPlan(name=name, meter=meter, reason=reason, interval_seconds=settings.interval_seconds)
 
 
 def refusal(settings: PowerSettings, error: MeterError) -> str:
@@ -131,25 +133,17 @@ class HostPower:
             ExperimentError: a meter that was given by name breaks.
         """
         broken: dict[str, str] = {}
-        while True:
-            self.plan = with_baseline(self.plan, interrupt)
-            problem = self.plan.baseline.broken
-            if not problem:
-                break
-            if self._settings.meter != AUTO:
+        self.plan = with_baseline(self.plan, interrupt)
+        while problem := self.plan.baseline.broken:
+            meter, idle = self.plan.meter, self.plan.baseline.idle_watts
+            if self._settings.meter != AUTO or meter is None:
                 raise ExperimentError(refusal(self._settings, MeterError(problem)))
-            chosen = self.plan.chosen
-            assert chosen is not None  # something was read
-            at_fault = {chosen.name}  # of several read together: those that failed, else are silent, else all that give samples
-            if isinstance(chosen.meter, JointMeter):
-                idle = self.plan.baseline.idle_watts
-                domains = {name: part.description.domains for name, part in chosen.meter.parts.items()}
-                silent = {name for name, own in domains.items() if any(domain not in idle for domain in own)}
-                at_fault = chosen.meter.failed or silent or {name for name, own in domains.items() if own}
-            broken.update((name, f"{name} broke {problem}") for name in at_fault)
+            parts = meter.parts if isinstance(meter, JointMeter) else {self.plan.name: meter}
+            broken |= {name: f"{name} broke {problem}" for name, part in parts.items() if _lacking(part, idle)}
             self.plan.close()
             self.plan = open_power(self._settings, broken)
             tell(self.plan.line())
+            self.plan = with_baseline(self.plan, interrupt)
         if self.plan.baseline.busy:
             tell(f"power: {self.plan.baseline.busy_line}")
         return self.plan
@@ -185,69 +179,72 @@ def baseline_seconds(power: PowerPlan) -> float:
 
     A database is asked for a time that has two of its samples for certain.
     """
-    chosen = power.chosen
-    if chosen is None or not chosen.description.domains or chosen.meter.idle_watts is not None:
+    meter = power.meter
+    if meter is None or not meter.description.domains or meter.idle_watts is not None:
         return 0.0
-    return chosen.description.longest_gap_seconds if chosen.meter.collects else SECONDS
+    return meter.description.longest_gap_seconds if meter.collects else SECONDS
 
 
 def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float | None = None) -> PowerPlan:
-    """Return the plan with the idle power of its meter's domains; takes `baseline_seconds`, unless interrupted."""
-    chosen = power.chosen
-    if chosen is not None and chosen.meter.idle_watts is not None:
-        return replace(power, baseline=Baseline(idle_watts=dict(chosen.meter.idle_watts)))
-    if chosen is None or not baseline_seconds(power):
+    """Return the plan with the idle power of its meter's domains; takes `baseline_seconds`, unless interrupted.
+
+    A meter is broken that does not tell the power of all it reads. A database may be short of single domains of other nodes: it
+    is only where it has none.
+    """
+    meter = power.meter
+    if meter is not None and meter.idle_watts is not None:
+        return replace(power, baseline=Baseline(idle_watts=dict(meter.idle_watts)))
+    if meter is None or not baseline_seconds(power):
         return power
     problems: list[str] = []
-    host, started_ns = _BusyShare(), clock.monotonic_ns()
-    samples = _samples(power, interrupt, baseline_seconds(power) if seconds is None else seconds, problems)
-    elapsed, share = (clock.monotonic_ns() - started_ns) / clock.NANOSECONDS, host.end()
-    busy = ""
-    if share is not None and share > IDLE_LIMIT and not interrupt.is_set():  # of an instant nothing can be told
-        busy = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use"
+    busy_before_ns, started_ns = _busy_ns(), clock.monotonic_ns()
+    samples = _samples(power, meter, interrupt, baseline_seconds(power) if seconds is None else seconds, problems)
+    elapsed_ns, busy_ns = clock.monotonic_ns() - started_ns, _busy_ns()
     idle = mean_watts(samples)
-    broken = "" if interrupt.is_set() else _broken(chosen, idle, elapsed, problems)
+    busy, broken = "", ""
+    if not interrupt.is_set():  # of an instant nothing can be told
+        share = (busy_ns - busy_before_ns) / (elapsed_ns * (os.cpu_count() or 1))  # ticks may be told late
+        if share > IDLE_LIMIT:
+            busy = f"the idle power was read while {min(100, 100 * share):.0f} % of the processors' time was in use"
+        lacking = _lacking(meter, idle)
+        if lacking and not (meter.collects and idle):
+            seconds_read = elapsed_ns / clock.NANOSECONDS
+            broken = WHILE + (
+                problems[0] if problems else f"it gave no power of {', '.join(lacking)} within {seconds_read:.0f} s"
+            )
     baseline = Baseline(
         idle_watts=idle,
-        seconds=elapsed if idle else 0.0,
+        seconds=elapsed_ns / clock.NANOSECONDS if idle else 0.0,
         busy=busy,
-        broken=f"{WHILE}{broken}" if broken else "",
+        broken=broken,
         problems=tuple(WHILE + problem for problem in problems),
     )
     return replace(power, baseline=baseline)
 
 
-def _broken(chosen: Chosen, idle: Mapping[str, float], seconds: float, problems: Sequence[str]) -> str:
-    """Return why a meter is not to be used: something went wrong already, or it does not tell the power of all it reads.
-
-    A database may be short of single domains of other nodes: it is refused only where it has none.
-    """
-    lacking = [domain for domain in chosen.description.domains if domain not in idle]
-    if chosen.meter.collects:
-        return (problems[0] if problems else "it has no samples") if lacking and not idle else ""
-    if problems or not lacking:
-        return problems[0] if problems else ""
-    return f"it gave no power of {', '.join(lacking)} within {seconds:.0f} s"
+def _lacking(meter: PowerMeter, idle: Mapping[str, float]) -> list[str]:
+    return [domain for domain in meter.description.domains if domain not in idle]
 
 
-def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, problems: list[str]) -> list[PowerSample]:
-    chosen = power.chosen
-    assert chosen is not None
-    meter, name, lock = chosen.meter, chosen.name, power.lock
+def _samples(
+    power: PowerPlan, meter: PowerMeter, interrupt: threading.Event, seconds: float, problems: list[str]
+) -> list[PowerSample]:
     if meter.collects:
         start = clock.anchor()
         interrupt.wait(seconds)
         within = 0.0 if interrupt.is_set() else COLLECT_SECONDS
-        return list(collected(meter, name, lock, start, within_seconds=within, note=problems.append))
+        return list(collected(meter, power.name, power.lock, start, within_seconds=within, note=problems.append))
     samples: list[PowerSample] = []
-    interval, started_ns = power.interval_seconds, clock.monotonic_ns()
-    reader = MeterReader(name, meter, lock, interval_seconds=interval, take=samples.extend, note=problems.append)
+    started_ns = clock.monotonic_ns()
+    reader = MeterReader(
+        power.name, meter, power.lock, interval_seconds=power.interval_seconds, take=samples.extend, note=problems.append
+    )
     reader.start()
     interrupt.wait(seconds)
-    latest = started_ns + chosen.description.longest_gap_seconds * clock.NANOSECONDS
+    latest = started_ns + meter.description.longest_gap_seconds * clock.NANOSECONDS
     while reader.has_answered and clock.monotonic_ns() < latest and not problems:
-        if mean_watts(_since(list(samples), started_ns)).keys() >= set(chosen.description.domains):
-            break  # the power of each domain
+        if not _lacking(meter, mean_watts(_since(list(samples), started_ns))):
+            break
         if interrupt.wait(POLL_SECONDS):  # of a meter that prints every few seconds, until it has
             break
     reader.ask_to_stop()
@@ -257,28 +254,12 @@ def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, probl
 
 def _since(samples: list[PowerSample], started_ns: int) -> list[PowerSample]:
     """Leave out what a meter kept from before, when tuneoff was at work; not the last of it: from there the next one counts."""
-    before: dict[str, PowerSample] = {}
-    for sample in samples:
-        if sample.t < started_ns:
-            before[sample.domain] = sample
+    before = {sample.domain: sample for sample in samples if sample.t < started_ns}
     return [*before.values(), *(sample for sample in samples if sample.t >= started_ns)]
 
 
-class _BusyShare:
-    """How much of the processors' time is in use, from here to `end`."""
-
-    def __init__(self) -> None:
-        self._host: HostClock | None = None
-        try:
-            self._host = HostClock()
-            self._busy_ns, self._started_ns = self._host.read().busy_ns, clock.monotonic_ns()
-        except OSError:  # no /proc
-            return
-
-    def end(self) -> float | None:
-        """Return the share, in [0, 1]; None where it cannot be told."""
-        if self._host is None:
-            return None
-        busy_ns, elapsed_ns = self._host.read().busy_ns - self._busy_ns, clock.monotonic_ns() - self._started_ns
-        self._host.close()
-        return min(1.0, busy_ns / (elapsed_ns * (os.cpu_count() or 1)))  # ticks may be told late
+def _busy_ns() -> int:
+    """Return the CPU time that all processors were in use; 0 where there is no /proc."""
+    with contextlib.suppress(OSError), contextlib.closing(HostClock()) as host:
+        return host.read().busy_ns
+    return 0

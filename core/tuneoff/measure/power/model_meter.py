@@ -3,92 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from tuneoff.base.targets import nearest
-from tuneoff.measure.power.cpu_table import TABLE, default_ratio, load_table, named_entry, this_cpu, watts_for
-from tuneoff.meter import MeterDescription, OptionError, PowerMeter, check_names, number, pair, text
+from tuneoff.measure.power.cpu_table import DEFAULT, TABLE, coefficients_of, default_ratio, entry, load_table, this_cpu
+from tuneoff.meter import MeterDescription, OptionError, PowerMeter
 from tuneoff.record.samples.schema import Coefficients
 
-_OWN = ("joules_per_cpu_second", "watts_per_core")
-OPTIONS = ("cpu", "cpuinfo", *_OWN, "low", "high")
 _SHOWN = 3  # names of the table in an error, besides the nearest
+Text = Annotated[str, Meta(min_length=1)]
+Amount = Annotated[float, Meta(ge=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """What the experiment file gives: an entry of the table in place of this host's CPU, or coefficients of your own."""
+
+    cpu: Text | None = None
+    cpuinfo: Text | None = None  # another file than /proc/cpuinfo
+    joules_per_cpu_second: Amount | None = None
+    watts_per_core: Amount | None = None
+    low: tuple[Amount, Amount] | None = None  # bounds of both, in that order; None: the values themselves
+    high: tuple[Amount, Amount] | None = None
+
+    def __post_init__(self) -> None:
+        dynamic, idle = self.joules_per_cpu_second, self.watts_per_core
+        if all(value is None for value in (dynamic, idle, self.low, self.high)):
+            return
+        if dynamic is None or idle is None:
+            raise ValueError("coefficients need both `joules_per_cpu_second` and `watts_per_core`")
+        if self.cpu is not None or self.cpuinfo is not None:
+            raise ValueError("takes either `cpu` or coefficients, but got both; remove one of them")
+        own = (dynamic, idle)
+        for values in zip(self.low or own, own, self.high or own, strict=True):
+            if list(values) != sorted(values):
+                raise ValueError(f"coefficients must hold low <= value <= high, but got {values}")
 
 
 class ModelMeter(PowerMeter):
-    """Reads nothing: energy is joules_per_cpu_second · CPU seconds + watts_per_core · reserved core seconds.
+    """Reads nothing: energy is joules_per_cpu_second · CPU seconds + watts_per_core · reserved core seconds."""
 
-    Options: `cpu` (an entry of the table, in place of this host's CPU), or coefficients of your own: `joules_per_cpu_second` and
-    `watts_per_core`, with their bounds `low` and `high` (two numbers each, in that order; without them, the values themselves).
-    `cpuinfo`: another file than /proc/cpuinfo.
-    """
-
+    options_type = ModelOptions
     is_inert = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        check_names("model", options, OPTIONS)
-        is_given = any(name in options for name in (*_OWN, "low", "high"))
-        coefficients, note = (_coefficients_of(options), "") if is_given else _from_table(options)
-        entry = "the default server" if note else coefficients.cpu
+        chosen: ModelOptions = self.check_options(options)
+        dynamic, idle, note = chosen.joules_per_cpu_second, chosen.watts_per_core, ""
+        if dynamic is not None and idle is not None:
+            ratio, servers = default_ratio()
+            coefficients = Coefficients(
+                joules_per_cpu_second=dynamic,
+                watts_per_core=idle,
+                low=chosen.low or (dynamic, idle),
+                high=chosen.high or (dynamic, idle),
+                cpu="given",
+                source="given in the experiment file",
+                ratio=ratio,
+                servers=servers,
+            )
+        elif chosen.cpu is not None:
+            keys = (DEFAULT, *load_table().generations)
+            if chosen.cpu not in keys:
+                listing = f"{', '.join(keys[:_SHOWN])}, and {len(keys) - _SHOWN} more, the keys of `generations` in {TABLE}"
+                raise OptionError(f"meter model: no CPU {chosen.cpu!r} in the table{nearest(chosen.cpu, keys)}; known: {listing}")
+            coefficients, note = entry(chosen.cpu), "as asked for" if chosen.cpu == DEFAULT else ""
+        else:
+            coefficients, note = coefficients_of(this_cpu(Path(chosen.cpuinfo or "/proc/cpuinfo")))
+        low, high = coefficients.low, coefficients.high
+        about = (
+            f"{coefficients.cpu}: {coefficients.joules_per_cpu_second:.3g} ({low[0]:.3g} to {high[0]:.3g}) J per CPU second, "
+            f"{coefficients.watts_per_core:.3g} ({low[1]:.3g} to {high[1]:.3g}) W per core"
+        )
+        source = "as given" if dynamic is not None else f"of {'the default server' if note else coefficients.cpu}"
         self.description = MeterDescription(
             kind="estimated",
-            source="watts per core as given" if is_given else f"watts per core of {entry}",
-            detail="; ".join(filter(None, (_described(coefficients), note))),
+            source=f"watts per core {source}",
+            detail="; ".join(filter(None, (about, note))),
             coefficients=coefficients,
         )
-
-
-def _described(coefficients: Coefficients) -> str:
-    dynamic, idle = coefficients.joules_per_cpu_second, coefficients.watts_per_core
-    low, high = coefficients.low, coefficients.high
-    return (
-        f"{coefficients.cpu}: {dynamic:.3g} ({low[0]:.3g} to {high[0]:.3g}) J per CPU second, "
-        f"{idle:.3g} ({low[1]:.3g} to {high[1]:.3g}) W per core"
-    )
-
-
-def _coefficients_of(options: Mapping[str, Any]) -> Coefficients:
-    if "cpu" in options or "cpuinfo" in options:
-        raise OptionError("meter model takes either `cpu` or coefficients, but got both; remove one of them from power.options")
-    dynamic, idle = (number("model", options, name) for name in _OWN)
-    low, high = pair("model", options, "low", (dynamic, idle)), pair("model", options, "high", (dynamic, idle))
-    if not (low[0] <= dynamic <= high[0] and low[1] <= idle <= high[1]):
-        rule = "must hold low <= value <= high in both numbers"
-        raise OptionError(f"meter model: coefficients {rule}, but got {low}, {(dynamic, idle)}, {high}; correct power.options")
-    ratio, servers = default_ratio()
-    return Coefficients(
-        joules_per_cpu_second=dynamic,
-        watts_per_core=idle,
-        low=low,
-        high=high,
-        cpu="given",
-        source="given in the experiment file",
-        ratio=ratio,
-        servers=servers,
-    )
-
-
-def _from_table(options: Mapping[str, Any]) -> tuple[Coefficients, str]:
-    """Return the coefficients, and why they are the default, if they are."""
-    table = load_table()
-    if "cpu" in options:
-        name = text("model", options, "cpu")
-        watts = named_entry(name)
-        if watts is None:
-            keys = ("default", *table.generations)
-            listing = f"{', '.join(keys[:_SHOWN])}, and {len(keys) - _SHOWN} more, the keys of `generations` in {TABLE}"
-            raise OptionError(f"meter model: no CPU {name!r} in the table{nearest(name, keys)}; known: {listing}")
-    else:
-        watts = watts_for(this_cpu(Path(text("model", options, "cpuinfo", "/proc/cpuinfo"))))
-    coefficients = Coefficients(
-        joules_per_cpu_second=watts.dynamic,
-        watts_per_core=watts.idle,
-        low=watts.low,
-        high=watts.high,
-        cpu=watts.entry,
-        source=f"{table.source}; as of {table.date}",
-        ratio=watts.ratio,
-        servers=watts.servers,
-    )
-    return coefficients, watts.why_default

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tuneoff.base import clock
-from tuneoff.experiment.power_settings import NO_METER
 from tuneoff.measure.power.metering import NO_POWER, PowerPlan
 from tuneoff.measure.power.procfs import HostClock
 from tuneoff.measure.power.reading import MeterReader, Pace, collected
 from tuneoff.measure.power.tree import ProcessTree
-from tuneoff.meter import PowerMeter
+from tuneoff.meter import MeterDescription
 from tuneoff.record.samples.schema import LATE, SCHEMA_VERSION, Header, PowerSample, SampleWriter, UsageSample
 
 log = logging.getLogger(__name__)
@@ -34,6 +33,9 @@ class Sampler:
         self._anchor, self._slept_ns = clock.anchor(), clock.slept_ns()
         usable = frozenset(os.sched_getaffinity(0))  # the processors that this command and its runs may use
         self._usable = usable if len(usable) < (os.cpu_count() or 1) else frozenset()  # empty: all
+        meter = power.meter
+        is_read = meter is not None and (meter.description.domains or meter.description.coefficients is None)
+        self._meter = meter if is_read else None  # a model reads nothing
         self._ended = threading.Event()
         self._writer: SampleWriter | None = None
         self._thread: threading.Thread | None = None
@@ -45,19 +47,16 @@ class Sampler:
         self._anchor, self._slept_ns = clock.anchor(), clock.slept_ns()
         tree = ProcessTree(self._execution_id)
         try:
-            self._writer = SampleWriter(self._folder, self._header(tree))
+            self._writer = writer = SampleWriter(self._folder, self._header(tree))
         except OSError as error:
             log.warning("%s: nothing is sampled in this run: %s", self._folder, error.strerror or error)
             return
         for problem in self._power.problems:
-            self._writer.note(problem)
-        meter = self._meter()
-        if meter is not None and not meter.collects:
-            assert self._power.chosen is not None
-            writer = self._writer
+            writer.note(problem)
+        if self._meter is not None and not self._meter.collects:
             self._reader = MeterReader(
-                self._power.chosen.name,
-                meter,
+                self._power.name,
+                self._meter,
                 self._power.lock,
                 interval_seconds=self._power.interval_seconds,
                 take=lambda samples: self._write(writer, samples),
@@ -65,7 +64,7 @@ class Sampler:
                 written=lambda: writer.written_bytes,
             )
             self._reader.start()
-        self._thread = threading.Thread(target=self._sample, args=(tree, self._writer), name="sampler", daemon=True)
+        self._thread = threading.Thread(target=self._sample, args=(tree, writer), name="sampler", daemon=True)
         self._thread.start()
 
     def stop(self, collect_seconds: float = COLLECT_SECONDS) -> None:
@@ -84,20 +83,15 @@ class Sampler:
             self._thread.join(STOP_SECONDS)
         if self._reader is not None:
             self._reader.wait(deadline - time.monotonic())
-        chosen, meter = self._power.chosen, self._meter()
-        if chosen is not None and meter is not None and meter.collects:
-            samples = collected(
-                meter,
-                chosen.name,
-                self._power.lock,
-                self._anchor,
-                within_seconds=collect_seconds,
-                note=writer.note,
-            )
-            self._write(writer, samples)
-        silent = [domain for domain in chosen.description.domains if domain not in self._seen] if chosen is not None else []
-        if chosen is not None and silent:  # promised and never read: it broke in a run before, and said so there
-            writer.note(f"the power meter {chosen.name} gave no sample of {', '.join(silent)} in this run")
+        if self._meter is not None:
+            name = self._power.name
+            if self._meter.collects:
+                lock, note = self._power.lock, writer.note
+                samples = collected(self._meter, name, lock, self._anchor, within_seconds=collect_seconds, note=note)
+                self._write(writer, samples)
+            silent = [domain for domain in self._meter.description.domains if domain not in self._seen]
+            if silent:  # promised and never read: it broke in a run before, and said so there
+                writer.note(f"the power meter {name} gave no sample of {', '.join(silent)} in this run")
         slept_ns = clock.slept_ns() - self._slept_ns
         if slept_ns > clock.SLEPT_NS:
             slept = f"the machine was suspended for {slept_ns / clock.NANOSECONDS:.1f} s in this run"
@@ -112,11 +106,10 @@ class Sampler:
         self.stop()
 
     def _header(self, tree: ProcessTree) -> Header:
-        chosen, baseline, host = self._power.chosen, self._power.baseline, os.uname().nodename
-        about = chosen.description if chosen is not None else None
-        longest_gap_seconds = max(  # a meter is not read more often than was asked for, and at times late
-            about.longest_gap_seconds if about is not None else 10.0, LATE * self._power.interval_seconds
-        )
+        power, host = self._power, os.uname().nodename
+        about = power.meter.description if power.meter is not None else MeterDescription(kind="estimated", source="")
+        # a meter is not read more often than was asked for, and at times late
+        longest_gap_seconds = max(about.longest_gap_seconds, LATE * power.interval_seconds)
         started_ns = tree.supervisor.stat.started_ns if tree.supervisor is not None else 0
         return Header(
             version=SCHEMA_VERSION,
@@ -126,28 +119,22 @@ class Sampler:
             anchor_monotonic_ns=self._anchor.monotonic_ns,
             anchor_wall_ns=self._anchor.wall_ns,
             anchor_width_ns=self._anchor.width_ns,
-            meter=chosen.name if chosen is not None else NO_METER,
-            kind=about.kind if about is not None else "estimated",
-            source=about.source if about is not None else "",
-            detail=about.detail if about is not None else "",
-            reason=self._power.reason,
-            domains=about.domains if about is not None else (),
-            interval_ns=round(self._power.interval_seconds * clock.NANOSECONDS),
+            meter=power.name,
+            kind=about.kind,
+            source=about.source,
+            detail=about.detail,
+            reason=power.reason,
+            domains=about.domains,
+            interval_ns=round(power.interval_seconds * clock.NANOSECONDS),
             longest_gap_ns=round(longest_gap_seconds * clock.NANOSECONDS),
             cpus=os.cpu_count() or 1,
             usable_cpus=len(self._usable),
             supervisor=f"{host}:{os.getpid()}:{started_ns}",
-            coefficients=about.coefficients if about is not None else None,
-            idle_watts=dict(baseline.idle_watts),
-            idle_seconds=baseline.seconds,
-            idle_problem=baseline.busy,
+            coefficients=about.coefficients,
+            idle_watts=dict(power.baseline.idle_watts),
+            idle_seconds=power.baseline.seconds,
+            idle_problem=power.baseline.busy,
         )
-
-    def _meter(self) -> PowerMeter | None:
-        """Return the meter that is read; a model reads nothing."""
-        chosen = self._power.chosen
-        is_read = chosen is not None and (chosen.description.domains or chosen.description.coefficients is None)
-        return chosen.meter if chosen is not None and is_read else None
 
     def _write(self, writer: SampleWriter, samples: Sequence[PowerSample]) -> None:
         for sample in samples:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.targets import unknown_option
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.power_settings import AUTO
-from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter, check_names
+from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter
 from tuneoff.record.samples.schema import PowerSample
 
-_NO_OPTIONS: Mapping[str, Any] = {}
-_NOTHING: Mapping[str, str] = {}
+_NOTHING: Mapping[str, Any] = {}
 _OF_AUTO = {  # that `auto` chooses from, by place: no distribution is scanned for them
     "rapl": "tuneoff_meters.rapl:RaplMeter",
     "nvml": "tuneoff_meters.nvml:NvmlMeter",
@@ -22,35 +21,34 @@ _OF_AUTO = {  # that `auto` chooses from, by place: no distribution is scanned f
 _GPUS = Path("/proc/driver/nvidia/gpus")  # the driver's list, whether or not its library is there
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The opened meter of this host. Whoever called `choose` closes it, once all runs are over."""
+def choose(
+    name: str = AUTO, options: Mapping[str, Any] = _NOTHING, broken: Mapping[str, str] = _NOTHING
+) -> tuple[str, PowerMeter, str]:
+    """Open the meter of that name with its options; return its name, the meter, and why there is no better one ("" for the best).
 
-    name: str  # of the meter, as in the registry; several read together: "rapl+nvml"
-    meter: PowerMeter
-    reason: str = ""  # one line: why no better meter was taken; "" for the best, and for one given by name
-    description: MeterDescription = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "description", self.meter.description)
-
-    def close(self) -> None:
-        """Close the meter; may be called twice."""
-        self.meter.close()
-
-
-def choose(name: str = AUTO, options: Mapping[str, Any] = _NO_OPTIONS, broken: Mapping[str, str] = _NOTHING) -> Chosen:
-    """Open the meter of that name with its options; `auto` takes the best that this host has, and the model at worst.
-
-    `name` is one of the registry, or "module:Class". `auto` looks for CPU counters and for GPUs: rapl+nvml, rapl, nvml+model
-    (estimated as a whole: a modelled CPU beside measured GPUs), model. Its options are those of the meters by their names, e.g.
-    `{"rapl": {"root": ...}}`. `broken`: meters that `auto` is not to take, and why.
+    `name` is one of the registry, or "module:Class". `auto` takes the best that this host has, and the model at worst: rapl+nvml,
+    rapl, nvml+model (estimated as a whole: a modelled CPU beside measured GPUs), model. Its options are those of the meters by
+    their names, e.g. `{"rapl": {"root": ...}}`. `broken`: meters that `auto` is not to take, and why.
 
     Raises:
         MeterError: a meter given by name cannot be used, or there is no such meter. `auto` fails only by a wrong option.
     """
-    chosen, meter, reason = _best(options, broken) if name == AUTO else (name, open_meter(name, options), "")
-    return Chosen(name=chosen, meter=meter, reason=reason)
+    if name != AUTO:
+        return name, open_meter(name, options), ""
+    check_options(AUTO, options)
+    cpu, no_cpu = _tried("rapl", options, broken)
+    if cpu is not None and cpu.description.domains == ("psys",):
+        return "rapl", cpu, "psys is the whole platform: GPUs, if any, are in it, and none was read"
+    gpu, no_gpu = _tried("nvml", options, broken)
+    has_gpu = "nvml" in broken or _has_gpu()  # where there is none, how to read it is no news
+    if cpu is not None and gpu is not None:
+        return "rapl+nvml", JointMeter({"rapl": cpu, "nvml": gpu}), ""
+    if cpu is not None:
+        return "rapl", cpu, no_gpu if has_gpu else ""
+    model = open_meter(_OF_AUTO["model"], options.get("model", _NOTHING))
+    if gpu is not None:
+        return "nvml+model", JointMeter({"nvml": gpu, "model": model}), no_cpu
+    return "model", model, f"{no_cpu}; {no_gpu if has_gpu else 'no GPU (no NVIDIA driver)'}"
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
@@ -64,21 +62,18 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     from tuneoff.registry import power_meter_class
 
     if name == AUTO:
-        _check_auto(options)
+        if problem := unknown_option(f"meter {AUTO}", options, sorted(_OF_AUTO)):
+            raise OptionError(problem)
+        for part, part_options in options.items():
+            if not isinstance(part_options, Mapping):
+                rule = f"must be a mapping of that meter's options, but got {part_options!r}"
+                raise OptionError(f"meter auto: `{part}` {rule}; write {{{part}: {{OPTION: VALUE}}}}")
+            check_options(_OF_AUTO[part], part_options)
         return
     loaded = power_meter_class(name)
     loaded.check_options(options)
     if loaded.is_inert:
         open_meter(name, options).close()
-
-
-def _check_auto(options: Mapping[str, Any]) -> None:
-    check_names(AUTO, options, _OF_AUTO)
-    for part, part_options in options.items():
-        if not isinstance(part_options, Mapping):
-            rule = f"must be a mapping of that meter's options, but got {part_options!r}"
-            raise OptionError(f"meter auto: `{part}` {rule}; write {{{part}: {{OPTION: VALUE}}}}")
-        check_options(_OF_AUTO[part], part_options)
 
 
 def open_meter(name: str, options: Mapping[str, Any]) -> PowerMeter:
@@ -94,11 +89,6 @@ def open_meter(name: str, options: Mapping[str, Any]) -> PowerMeter:
         described = getattr(meter, "description", None)
         if not isinstance(described, MeterDescription):
             raise MeterError(f"power meter {name!r} must have a MeterDescription, but has {described!r}; tell its author")
-        if slots := [domain for domain in described.domains if domain.rpartition("/")[2].startswith("slot-")]:
-            meter.close()
-            raise MeterError(
-                f"{name!r} must meter the host or its GPUs, but meters single slots ({', '.join(slots)}); take another"
-            )
     except MeterError:
         raise
     except TuneoffError as error:
@@ -109,31 +99,13 @@ def open_meter(name: str, options: Mapping[str, Any]) -> PowerMeter:
     return meter
 
 
-def _best(options: Mapping[str, Any], broken: Mapping[str, str]) -> tuple[str, PowerMeter, str]:
-    """Return name, meter and why no better one."""
-    from tuneoff.measure.power.model_meter import ModelMeter
-
-    _check_auto(options)
-    cpu, no_cpu = (None, broken["rapl"]) if "rapl" in broken else _tried("rapl", options)
-    if cpu is not None and cpu.description.domains == ("psys",):
-        return "rapl", cpu, "psys is the whole platform: GPUs, if any, are in it, and none was read"
-    gpu, no_gpu = (None, broken["nvml"]) if "nvml" in broken else _tried("nvml", options)
-    if gpu is None and "nvml" not in broken and not _has_gpu():  # where there is none, how to read it is no news
-        no_gpu = "no GPU (no NVIDIA driver)"
-    if cpu is not None and gpu is not None:
-        return "rapl+nvml", JointMeter({"rapl": cpu, "nvml": gpu}), ""
-    if cpu is not None:
-        return "rapl", cpu, no_gpu if "nvml" in broken or _has_gpu() else ""
-    model = ModelMeter(options.get("model", {}))
-    if gpu is not None:
-        return "nvml+model", JointMeter({"nvml": gpu, "model": model}), no_cpu
-    return "model", model, f"{no_cpu}; {no_gpu}"
-
-
-def _tried(name: str, options: Mapping[str, Any]) -> tuple[PowerMeter | None, str]:
+def _tried(name: str, options: Mapping[str, Any], broken: Mapping[str, str]) -> tuple[PowerMeter | None, str]:
+    """Return a meter, or why there is none; a wrong option is raised: nobody asked for another meter."""
+    if name in broken:
+        return None, broken[name]
     try:
-        return open_meter(_OF_AUTO[name], options.get(name, {})), ""
-    except OptionError:  # nobody asked for another meter
+        return open_meter(_OF_AUTO[name], options.get(name, _NOTHING)), ""
+    except OptionError:
         raise
     except MeterError as error:
         return None, str(error)
@@ -152,7 +124,6 @@ class JointMeter(PowerMeter):
     def __init__(self, parts: Mapping[str, PowerMeter]) -> None:
         """`parts` are opened meters by their names."""
         self.parts = dict(parts)
-        self.failed: set[str] = set()  # parts that could not be read at some time
         self._kept: list[PowerSample] = []
         described = [part.description for part in self.parts.values()]
         self.description = MeterDescription(
@@ -160,9 +131,7 @@ class JointMeter(PowerMeter):
             source="; ".join(description.source for description in described),
             domains=tuple(domain for description in described for domain in description.domains),
             detail="; ".join(filter(None, (description.detail for description in described))),
-            coefficients=next(
-                (description.coefficients for description in described if description.coefficients is not None), None
-            ),
+            coefficients=next(filter(None, (description.coefficients for description in described)), None),
             longest_gap_seconds=min(description.longest_gap_seconds for description in described),
         )
 
@@ -173,11 +142,10 @@ class JointMeter(PowerMeter):
             MeterError: a part cannot be read; what the others gave is returned by the next call.
         """
         problems = []
-        for name, part in self.parts.items():
+        for part in self.parts.values():
             try:
                 self._kept.extend(part.read())
             except MeterError as error:
-                self.failed.add(name)
                 problems.append(str(error))
         if problems:
             raise MeterError("; ".join(problems))

@@ -106,7 +106,7 @@ class _SampleSeries:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.header: Header | None = None
-        self._power: dict[str, _DomainEnergy] = {}
+        self._power: dict[str, DomainEnergy] = {}
         self._usage: list[UsageSample] = []
         self._notes: list[str] = []
         self._count = 0
@@ -119,7 +119,7 @@ class _SampleSeries:
             self.header = line
         elif isinstance(line, PowerSample):
             self._count += 1
-            self._power.setdefault(line.domain, _DomainEnergy()).take(line)
+            self._power.setdefault(line.domain, DomainEnergy()).take(line)
         elif isinstance(line, UsageSample):
             if self._usage and line.t <= self._usage[-1].t:
                 self._notes.append("a usage sample is not later than the one before it; it was left out")
@@ -144,7 +144,7 @@ class _SampleSeries:
         )
 
 
-class _DomainEnergy:
+class DomainEnergy:
     """One domain's samples as cumulative energy."""
 
     def __init__(self) -> None:

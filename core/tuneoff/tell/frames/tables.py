@@ -18,7 +18,7 @@ from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.spec import Objective
 from tuneoff.judge.groups import cpu_limit
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece
+from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, EnergyPiece
 from tuneoff.measure.carbon import emission, uncovered
 from tuneoff.measure.cost import NANOSECONDS_PER_HOUR, rent
 from tuneoff.measure.incumbent import goal_reached
