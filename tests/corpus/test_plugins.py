@@ -29,7 +29,6 @@ WITHOUT_IDLE = "seconds,domain,watts\n0,wall,40\n9,wall,40\n"
 FILES = {
     "wall.csv": WITHOUT_IDLE,
     "idle.csv": f"# idle wall: 30\n{WITHOUT_IDLE}",
-    "slots.csv": WITHOUT_IDLE.replace("wall", "slot-0"),
     "grid.csv": "time,g_per_kwh\n2020-01-01T00:00:00Z,100\n2099-01-01T00:00:00Z,200\n",
     "vcpu.yaml": "name: ours\nsource: x\ndate: 2026-05\nusd_per_vcpu_hour: 0.05\n",
     "both.yaml": "name: ours\nsource: x\ndate: 2026-05\nusd_per_vcpu_hour: 0.05\nusd_per_gb_hour: 0.01\n",
@@ -69,7 +68,6 @@ PLANS: Mapping[str, tuple[dict[str, Any], str]] = {
     "a series that covers the present": ({"carbon": {"series": "grid.csv"}}, ""),
     "no idle power": ({"power": {"meter": "replay", "options": {"path": "wall.csv"}}}, ""),
     "idle power": ({"power": {"meter": "replay", "options": {"path": "idle.csv"}}}, ""),
-    "slots in place of a host": ({"power": {"meter": "replay", "options": {"path": "slots.csv"}}}, ""),
     "no price of memory": ({"adapters": ["plain", "rich"], "prices": "vcpu.yaml"}, ""),
     "memory that is not known": ({"adapters": ["plain", "rich"], "prices": "both.yaml"}, ""),
     "memory that is known": ({"prices": "both.yaml", "workers": {"memory_mb": 500}}, ""),
