@@ -29,13 +29,6 @@ def planned(n: int, **changes: Any) -> Results:
     return made_results.results(entries, seeds=range(n), **{"comparisons": pair, **changes})
 
 
-def test_the_line_has_the_seeds_the_effect_and_the_questions() -> None:
-    (line,) = detectable_lines(planned(20).plan)
-    effect = detectable(20, ALPHA)
-    assert f"with 20 seeds a difference of {effect:.1f} standard deviations of the paired difference" in line
-    assert "in 80 % of the cases (for each of time, quality; family of 15)" in line
-
-
 PAIRS = [{"variant": {}, "adapters": [f"a{number}", "b"]} for number in range(20)]
 
 
@@ -70,12 +63,6 @@ def test_measured_spreads_give_the_metrics_unit() -> None:
     (quality,) = measured["quality.test"]
     line = next(line for line in lines if line.startswith("  quality (quality.test): "))
     assert float(line.split(": ")[1].split(" (")[0]) == pytest.approx(detectable(20, ALPHA) * quality.deviation, abs=1e-4)
-
-
-def test_failed_seeds_are_in_no_spread() -> None:
-    failing = Entry("a", steady(key="a"), status={0: "failed"})
-    results = made_results.results([failing, Entry("b", steady(key="b"))], seeds=range(5))
-    assert [one.n for one in spreads(all_answers.answers(results))["time.jct"]] == [4]
 
 
 def test_the_command_prints_it_and_reads_earlier_results(

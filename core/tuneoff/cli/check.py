@@ -99,8 +99,8 @@ def _option(text: str) -> tuple[str, Any]:
 def execute(arguments: argparse.Namespace) -> int:
     subject = next((name for name in list(TAKEN)[1:] if getattr(arguments, name[2:]) is not None), "adapters")
     values = {name: getattr(arguments, name.removeprefix("--")) for names in TAKEN.values() for name in names}
-    given = [name for name, value in values.items() if value not in (None, []) and value is not False]
-    if refused := [name for name in given if name not in TAKEN[subject]]:
+    used = [name for name, value in values.items() if value not in (None, []) and value is not False]
+    if refused := [name for name in used if name not in TAKEN[subject]]:
         raise ExperimentError(f"{subject} must be without {', '.join(refused)}; leave out {', '.join(refused)}")
     if subject == "--space":
         return _space(arguments)

@@ -18,8 +18,6 @@ from tuneoff.base.targets import nearest
 from tuneoff.errors import PluginError
 
 BAD_INPUT = 2
-HABITS = {"-v": "--verbose", "-o": "--output", "--must-prune": "--pruner"}  # of other programs, and what is meant
-DRY_RUNS = ("-n", "--dry-run")
 Completer = Callable[..., Iterable[str]]
 
 
@@ -125,9 +123,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def _refuse(self, rest: Sequence[str]) -> NoReturn:
         unknown = next((argument for argument in rest if argument.startswith("-")), rest[0]).partition("=")[0]
-        meant = HABITS.get(unknown, unknown)
-        hint = f"; to see what would run: {printed_command('plan', 'FILE')}" if unknown in DRY_RUNS else ""
-        self.error(f"unrecognized arguments: {' '.join(rest)}{hint or nearest(meant, self._option_string_actions)}")
+        self.error(f"unrecognized arguments: {' '.join(rest)}{nearest(unknown, self._option_string_actions)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

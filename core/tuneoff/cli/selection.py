@@ -33,7 +33,6 @@ FLAGS = {  # which replace values of the file, by key
     "seeds": "--seeds",
     "sampler": "--sampler",
 }
-WORDS = dict(enumerate(("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 2))
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +84,7 @@ def _seeds(words: Sequence[str] | None) -> list[int] | None:
     except ValueError as error:
         raise ExperimentError(f"--seeds: {error}") from error
     if words == [str(seeds[0])] and seeds[0] > 1:
-        note(f"seed {seeds[0]} alone; {WORDS.get(seeds[0], seeds[0])} seeds: --seeds count:{seeds[0]}")
+        note(f"seed {seeds[0]} alone; {seeds[0]} seeds: --seeds count:{seeds[0]}")
     return seeds
 
 

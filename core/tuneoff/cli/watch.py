@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 import signal
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.base.format import counted
 from tuneoff.base.json_values import plain
 from tuneoff.base.output import filled_columns, note, plain_line, printable, write, write_json
 from tuneoff.cli.command import whole_number
@@ -147,11 +144,10 @@ def _declared_text(contents: Results) -> str:
 
 
 def _runs_text(contents: Results) -> str:
-    """Return each planned run with its status and why it is not done, each framework's figures so far, and how to go on."""
+    """Return each planned run with its status and why it is not done, the state in short, and the folder."""
     from tuneoff.experiment.names import strategy_text, variant_text
     from tuneoff.record.flag_meanings import marked
-    from tuneoff.tell.live.sentences import now
-    from tuneoff.tell.live.state import Activity
+    from tuneoff.tell.live.sentences import overview
     from tuneoff.tell.live.watcher import Watcher
 
     plan, ends, results = contents.plan, contents.ends, contents.folder
@@ -173,31 +169,8 @@ def _runs_text(contents: Results) -> str:
         )
     header = ("run", "adapter", "sampler", "variant", "seed", "status", "flags")
     table = filled_columns(header, rows, optional=("variant", "flags"))
-    counts = Counter(end.status for end in ends)
-    summary = f"{counts['done']} of {counted(len(ends), 'run')} done" + "".join(
-        f", {count} {status}" for status, count in counts.items() if status != "done"
-    )
-    state = Watcher(results, plan).look()
-    lines = now(state) if state.activity is not Activity.FINISHED else ()  # what goes on in the folder, or how to go on
-    activity = "".join(f"{plain_line(line)}\n" for line in lines)
-    return f"{table}{_reasons(plan, ends)}\n\n{_by_framework(contents)}\n\n{activity}{summary}; {results.resolve()}"
-
-
-def _by_framework(results: Results) -> str:
-    """Return for each framework and sampler how many runs are done, the median job time of all, and the best value of all."""
-    from tuneoff.base.format import number, score
-    from tuneoff.experiment.names import strategy_text, variant_text
-    from tuneoff.judge.groups import grouped, job_time_and_best
-
-    rows = []
-    for group in grouped(results):
-        experiment = group.spec.experiment
-        time, best = job_time_and_best(group.runs)
-        median = "" if time is None else "failed" if math.isinf(time) else number(time)
-        names = (group.label, strategy_text(experiment), variant_text(experiment.variant))
-        rows.append((*names, f"{len(group.done)}/{len(group.runs)}", median, "" if best is None else score(best)))
-    header = ("adapter", "sampler", "variant", "done", "job time, s", "best value")
-    return filled_columns(header, rows, optional=("variant",))
+    state = "\n".join(map(plain_line, overview(Watcher(results, plan).look())))
+    return f"{table}{_reasons(plan, ends)}\n\n{state}\n{results.resolve()}"
 
 
 def _reasons(plan: Plan, ends: Sequence[RunEnd]) -> str:

@@ -1,4 +1,4 @@
-"""A small terminal: what is on its screen after what was written. It wraps long lines, and wraps them anew when it is resized."""
+"""A small terminal: what is on its screen after what was written. It wraps long lines."""
 
 from __future__ import annotations
 
@@ -65,26 +65,3 @@ class Emulator(io.StringIO):
         self.row, self.column = self.row + 1, 0
         if self.row == len(self.rows):
             self.rows.append(("", False))
-
-    def resize(self, columns: int) -> None:
-        """Wrap all lines anew, as most terminals do."""
-        whole: list[str] = []
-        place, offset, goes_on = 0, 0, False
-        for number, (text, next_too) in enumerate(self.rows):
-            if goes_on:
-                start = len(whole[-1])
-                whole[-1] += text
-            else:
-                start = 0
-                whole.append(text)
-            if number == self.row:
-                place, offset = len(whole) - 1, start + self.column
-            goes_on = next_too
-        self.rows = []
-        for number, text in enumerate(whole):
-            parts = [text[start : start + columns] for start in range(0, len(text), columns)] or [""]
-            if number == place:
-                down = min(offset // columns, len(parts) - 1)
-                self.row, self.column = len(self.rows) + down, offset - down * columns
-            self.rows += [(part, index + 1 < len(parts)) for index, part in enumerate(parts)]
-        self.columns = columns

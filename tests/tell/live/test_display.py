@@ -206,7 +206,7 @@ def of(folder: Folder, status: str) -> Matrix:
     )
 
 
-@pytest.mark.parametrize(("status", "code"), [("done", 0), ("failed", 1), ("interrupted", 130)])
+@pytest.mark.parametrize(("status", "code"), [("failed", 1), ("interrupted", 130)])
 def test_lines_tell_what_ends_and_the_exit_code_is_that_of_the_matrix(two: Folder, status: str, code: int) -> None:
     two.take()
     running = two.begin("serial", 0)

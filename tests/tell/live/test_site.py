@@ -98,17 +98,6 @@ def test_a_record_that_has_become_a_link_out_of_the_folder_is_not_served(folder:
     assert b"a secret" not in answer.body
 
 
-def test_many_who_ask_cost_one_look(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_EVERY_SECONDS", 0.5)
-    now = 0.0
-    site = Site(Watcher(folder.path), Renderer(), lambda: now)
-    first = site.answer("/state.json").body
-    folder.end("serial", 0)
-    assert site.answer("/state.json").body == first
-    now = 1.0
-    assert site.answer("/state.json").body != first
-
-
 def test_an_error_is_one_line(folder: Folder) -> None:
     def lacks(results: Path) -> str:
         raise MissingPackageError("the report needs x; run: pip install x")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,21 +15,18 @@ import pytest
 
 from builders.live_folders import Folder, snapshot
 from builders.made_runs import made_run
-from command_line import Call
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.base.json_values import BEYOND
 from tuneoff.base.layout import LOCK
 from tuneoff.errors import ResultsError
 from tuneoff.judge.groups import grouped
 from tuneoff.judge.results import read_results
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.events import reader, tail
-from tuneoff.record.metric_value import metric_value
 from tuneoff.run import run_ends as run_ends_module
 from tuneoff.run.run_ends import ELSEWHERE, Holder, holder, run_ends
 from tuneoff.tell import record_head
 from tuneoff.tell.live import watcher as module
-from tuneoff.tell.live.sentences import lines, to_json
+from tuneoff.tell.live.sentences import lines
 from tuneoff.tell.live.state import Activity, LiveState, cells_of
 from tuneoff.tell.live.watcher import Watcher
 
@@ -132,21 +126,6 @@ def test_nothing_is_read_twice(folder: Folder, monkeypatch: pytest.MonkeyPatch) 
     assert sum(decoded) == running.path.stat().st_size
 
 
-def test_a_killed_command_is_seen_to_be_gone_and_how_to_resume_is_said(folder: Folder) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    folder.take(pid=ended.pid)
-    running = folder.begin("serial", 0)
-    running.write()
-    state = Watcher(folder.path).look()
-    assert (state.activity, state.exit_code, state.current) == (Activity.STOPPED, 130, None)
-    cell = next(cell for cell in cells_of(state.rows) if cell.run_id == running.spec.run_id)
-    assert (cell.status, cell.reason) == ("interrupted", KILLED.reason)
-    text = "\n".join(lines(state))
-    assert "no command works here any more, and 6 runs are left" in text
-    assert f"tuneoff compare 'my files/digits.yaml' --resume --output {folder.path}" in text
-
-
 def test_what_an_earlier_command_left_is_not_the_current_run(folder: Folder) -> None:
     left = folder.begin("serial", 0, execution="8")
     left.write()
@@ -171,18 +150,6 @@ def test_a_run_on_another_host_is_not_said_to_be_dead(folder: Folder) -> None:
     assert state.current is not None
     assert 30 <= state.current.live.seconds < 90  # by the wall clock: its other clock began at another time
     assert "its state there is unknown here" in "\n".join(lines(state))
-
-
-def test_a_damaged_record_is_named_and_the_rest_is_shown(folder: Folder) -> None:
-    good = folder.end("serial", 0)
-    bad = folder.end("optuna", 0)
-    bad.with_name("end.json").write_text("{")
-    moved = folder.path / "runs" / folder.specs["serial", 1].run_id / "x"
-    shutil.copytree(good.parent, moved)
-    state = Watcher(folder.path).look()
-    assert state.counts["done"] == 1
-    assert any(str(bad.parent) in problem and "damaged" in problem for problem in state.problems)
-    assert any(str(moved) in problem for problem in state.problems)
 
 
 def test_a_folder_that_goes_away_is_one_line(folder: Folder) -> None:
@@ -254,30 +221,6 @@ def test_the_statuses_are_those_of_the_results_folder(tmp_path: Path) -> None:
     assert found == {run.run_id: run.status for run in runs}
     assert found[folder.specs["optuna", 2].run_id] == "interrupted"
     assert set(found.values()) == {"done", "failed", "interrupted", "skipped", "planned"}
-
-
-@pytest.mark.parametrize(
-    ("failed", "seconds", "shown"), [(0, 2.0, "2.00"), (1, 3.0, "3.00"), (2, None, "failed"), (3, None, "failed")]
-)
-def test_what_frameworks_came_to_is_what_status_says(
-    folder: Folder, call: Call, failed: int, seconds: float | None, shown: str
-) -> None:
-    """The job time is without the test: the runs took ten seconds in all."""
-    for seed in range(3):
-        metrics = {
-            "time.jct_without_test": metric_value(1000.0 * (seed + 1), "ms"),
-            "quality.validation": metric_value(0.5 + seed, "accuracy"),
-        }
-        folder.end("serial", seed, "failed" if seed < failed else "done", metrics=metrics if seed >= failed else {})
-    state = Watcher(folder.path).look()
-    best = 2.5 if failed < 3 else None
-    reason = {} if seconds is not None else {"seconds_reason_if_null": BEYOND}
-    assert to_json(state)["so_far"] == [{"name": "serial", "seconds": seconds, **reason, "best": best}]
-    assert [line for line in lines(state) if line.startswith("so far")] == [
-        f"so far: serial {f'{seconds:.0f} s' if seconds is not None else 'failed'}{', best 2.5' if best else ''}"
-    ]
-    out = call("watch", "--runs", folder.path).out
-    assert re.findall(r"^serial .*/3 +(\S+) *(\S*)$", out, re.MULTILINE) == [(shown, "2.5000" if best else "")]
 
 
 def test_a_run_that_is_repeated_at_the_moment_runs(folder: Folder) -> None:

@@ -35,7 +35,7 @@ def ended(state: LiveState) -> str:
 
 
 def so_far(state: LiveState) -> list[str]:
-    """Return the median job time and the best validation value of each framework, as `tuneoff watch --runs` has them."""
+    """Return the median job time and the best validation value of each framework."""
     texts = []
     for label, seconds, best in state.so_far:
         time = MISSING if seconds is None else "failed" if math.isinf(seconds) else duration_text(seconds)
@@ -118,16 +118,16 @@ def end_text(status: str, reason: str | None, seconds: float) -> str:
 
 def lines(state: LiveState) -> Iterator[str]:
     """Yield the state as plain lines, of any length."""
-    yield "; ".join(filter(None, (headline(state), time_left(state))))
-    if state.so_far:
-        yield f"so far: {'; '.join(so_far(state))}"
-    yield from now(state)
+    yield from overview(state)
     yield from failures(state)
     yield from (printable(f"cannot be read: {problem}") for problem in state.problems)
 
 
-def now(state: LiveState) -> Iterator[str]:
-    """Yield who works in the folder or how to go on, and the current run."""
+def overview(state: LiveState) -> Iterator[str]:
+    """Yield how far the matrix is, what it came to so far, who works in the folder or how to go on, and the current run."""
+    yield "; ".join(filter(None, (headline(state), time_left(state))))
+    if state.so_far:
+        yield f"so far: {'; '.join(so_far(state))}"
     yield activity(state)
     if state.current is not None:
         yield f"{current_title(state.current)}: {trials_text(state.current.live)}"

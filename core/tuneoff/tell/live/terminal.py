@@ -13,9 +13,8 @@ from typing import TextIO, cast
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.control import Control
 from rich.live import Live
-from rich.segment import ControlType, Segment
+from rich.segment import Segment
 from rich.text import Text
 
 from tuneoff.base.format import wrapped
@@ -59,35 +58,21 @@ class Terminal:
         )
         self._live = Live(console=self.console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
         self._view: View | None = None
-        self._width = 0  # of the terminal, when it was drawn
 
     def line(self, text: str, style: str = "") -> None:
         """Write a line above the display, broken at blanks where it is longer than the terminal is wide."""
-        self._leave_old_lines()
         self.console.print(Text("\n".join(wrapped([text], self.console.width - 1)), style), soft_wrap=True)
 
     def show(self, state: LiveState) -> None:
         """Show a state in place of the one before."""
-        if self._view is not None and (self._view.state, self._width) == (state, self.console.width):
-            return
-        self._leave_old_lines()
-        self._view = View(state)
-        self._live.start()
-        self._live.update(self._view, refresh=True)
+        if self._view is None or self._view.state != state:
+            self._view = View(state)
+            self._live.start()
+            self._live.update(self._view, refresh=True)
 
     def close(self) -> None:
         """Take the display away."""
-        self._leave_old_lines()
         self._live.stop()
-
-    def _leave_old_lines(self) -> None:
-        """Move up by the rows into which a terminal that became narrower has wrapped the lines that were drawn."""
-        width, lines = self.console.width, self._view.lines if self._view is not None else []
-        if width < self._width:
-            more = sum(max(1, -(-length // width)) for length in lines) - len(lines)
-            up = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1)) * more
-            self.console.control(Control(ControlType.CARRIAGE_RETURN, *up))
-        self._width = width
 
 
 class _Console(Console):
@@ -118,12 +103,11 @@ class _Lasting(io.TextIOBase):
 class View:
     """A state in no more lines than the terminal has rows but one, the least important left out first.
 
-    The last column stays free, as some terminals wrap there. `lines`: how many columns each line has that was drawn last.
+    The last column stays free, as some terminals wrap there.
     """
 
     def __init__(self, state: LiveState) -> None:
         self.state = state
-        self.lines: list[int] = []
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, room = max(1, options.max_width - 1), max(1, options.size.height - 1)
@@ -134,9 +118,7 @@ class View:
             if len(parts[index]) <= room:
                 kept[index] = parts[index]
                 room -= len(parts[index])
-        lines = [line for part in kept for line in part]
-        self.lines = [Segment.get_line_length(line) for line in lines]
-        for number, line in enumerate(lines):
+        for number, line in enumerate(line for part in kept for line in part):
             yield from [Segment.line()] if number else []
             yield from line
 
@@ -147,23 +129,19 @@ def _parts(state: LiveState, width: int, height: int) -> list[RenderableType]:
     legend = [Text(f"{SIGNS[status]} {count} {status}", STYLES[status]) for status, count in state.counts.items() if count]
     legend += [Text(f"(a sign is {per_sign} runs)", "dim")] if per_sign > 1 else []
     gone = state.activity in (Activity.STOPPED, Activity.ELSEWHERE)
+    current = Text(sentences.between(state), "dim") if sentences.between(state) else Group()
+    if state.current is not None:
+        figures = Text(f" {sentences.trials_text(state.current.live)}")
+        current = Group(Text(sentences.current_title(state.current), "cyan"), figures)
     return [
         Text("; ".join(filter(None, (sentences.headline(state), sentences.time_left(state)))), "bold"),
         Group(*drawn),
         Text(GAP).join(legend),
         Text(f"so far: {'; '.join(sentences.so_far(state))}") if state.so_far else Group(),
-        _current(state),
+        current,
         Text(sentences.activity(state), "yellow") if gone else Group(),
         Group(*(Text(printable(f"cannot be read: {problem}"), "yellow") for problem in state.problems[:1])),
     ]
-
-
-def _current(state: LiveState) -> RenderableType:
-    """Return the current run: its name and its figures."""
-    if state.current is None:
-        text = sentences.between(state)
-        return Text(text, "dim") if text else Group()
-    return Group(Text(sentences.current_title(state.current), "cyan"), Text(f" {sentences.trials_text(state.current.live)}"))
 
 
 def map_lines(rows: Sequence[SeedRow], width: int, most: int) -> tuple[list[Text], int]:
