@@ -90,10 +90,10 @@ def test_seeds_are_lists_ranges_or_a_count(call: Call, fakes: None, words: Seque
         assert [run["spec"]["seed"] for run in json.loads(answer.out)["runs"]] == seeds
         assert answer.err == ""
     assert read_seeds(seeds_text(seeds)) == seeds
+
+
+def test_seeds_have_a_short_form_and_a_maximum() -> None:
     assert [seeds_text(seeds) for seeds in ([], [0, 1], range(10), [0, 4, 5, 6, 7], [3, 1])] == ["", "0,1", "0-9", "0,4-7", "3,1"]
-
-
-def test_a_seed_list_has_its_maximum() -> None:
     assert len(read_seeds(f"0-{MOST_SEEDS - 2},7")) == MOST_SEEDS
     for text in (f"0-{MOST_SEEDS}", f"7,0-{MOST_SEEDS - 1}", f"0-{MOST_SEEDS - 1},7"):
         with pytest.raises(ValueError, match=f"must be at most {MOST_SEEDS}"):

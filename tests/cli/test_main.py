@@ -12,7 +12,6 @@ import pytest
 from command_line import Call
 from fake_plugins import plugin
 from tuneoff import errors, registry
-from tuneoff.cli.command import CliCommand
 from tuneoff.cli.main import COMMANDS, EXIT_CODES, all_commands, core_command
 
 NAMES = [command.NAME for command in all_commands()]
@@ -30,20 +29,6 @@ def test_every_exit_code_of_an_error_is_documented() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.TuneoffError)]
     codes = {kind.exit_code for kind in kinds}
     assert codes <= set(EXIT_CODES)
-
-
-@pytest.mark.parametrize("command", all_commands(), ids=NAMES)
-def test_the_help_of_a_command_ends_with_its_example(call: Call, command: CliCommand) -> None:
-    answer = call(command.NAME, "--help")
-    assert answer.code == 0
-    assert answer.out.endswith(f"example:\n  {command.EXAMPLE}\n")
-    assert command.EXAMPLE.split()[:2] == ["tuneoff", command.NAME]
-
-
-def test_the_version_is_printed(call: Call) -> None:
-    answer = call("--version")
-    assert answer.code == 0
-    assert answer.out.startswith("tuneoff ")
 
 
 def _raise(error: BaseException) -> None:

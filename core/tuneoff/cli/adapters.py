@@ -36,15 +36,12 @@ def _table(listings: list[AdapterListing]) -> str:
     notes = []
     for listing in listings:
         capabilities = listing.capabilities
-        platforms = list[str]()
-        if capabilities is not None:
-            platforms = list(listing.platforms)
         rows.append(
             (
                 listing.plugin.name,
                 listing.state,
-                " ".join(part for part in (listing.framework, listing.framework_version) if part) or "-",
-                _words(platforms),
+                _framework(listing) or "-",
+                _words(listing.platforms if capabilities else ()),
                 _words(offered(capabilities.samplers) if capabilities else ()),
                 _words(offered(capabilities.pruners) if capabilities else ()),
             )
@@ -66,6 +63,10 @@ def _table(listings: list[AdapterListing]) -> str:
 
 def _words(names: Any) -> str:
     return " ".join(names) or "-"
+
+
+def _framework(listing: AdapterListing) -> str:
+    return f"{listing.framework} {listing.framework_version}".strip()
 
 
 def _to_json(listing: AdapterListing) -> dict[str, Any]:
@@ -109,10 +110,9 @@ def _offer_to_json(offer: Offer) -> dict[str, Any]:
 
 def details(listing: AdapterListing, capabilities: Capabilities) -> str:
     """Return the state of an adapter, its platforms, one row per sampler, pruner and feature, and its notes."""
-    framework = " ".join(part for part in (listing.framework, listing.framework_version) if part)
+    framework = _framework(listing)
     lines = [f"{listing.plugin.name}: {listing.state}" + (f", framework {framework}" if framework else "")]
-    if listing.text:
-        lines.append(listing.text)
+    lines += [listing.text] if listing.text else []
     default, *others = listing.platforms
     lines += [f"platforms: {', '.join((f'{default} (the default)', *others))}", ""]
     lines.append(columns(("kind", "name", "offered", ""), list(_rows(capabilities))))

@@ -19,7 +19,7 @@ from tuneoff.tell.live.server import MOST_REQUESTS, LiveServer, serving
 from tuneoff.tell.live.site import Site
 from waiting import until
 
-PAGES = ("/", "/live", "/state.json", "/report/", "/nothing")
+PAGES = ("/", "/live", "/state.json", "/nothing")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,6 @@ def test_the_pages_are_served_with_headers_that_protect_them_and_nothing_is_writ
     for target in ("/", "/live"):
         assert "1 of 6 runs ended" in replies[target].body
     assert json.loads(replies["/state.json"].body)["ended"] == 1
-    assert replies["/report/"].headers["location"] == get(server, "/report").headers["location"] == "/"
     assert server.url == f"http://127.0.0.1:{server.server_port}/"
     for target, reply in replies.items():
         names = ("cache-control", "x-content-type-options", "referrer-policy")
@@ -61,8 +60,7 @@ def test_the_pages_are_served_with_headers_that_protect_them_and_nothing_is_writ
         assert ("unsafe" in policy) is (target == "/")  # that has a policy of its own, too
         assert "access-control-allow-origin" not in reply.headers
         assert "python" not in reply.headers["server"].lower()
-    head = get(server, method="HEAD")
-    assert (head.status, head.body, int(head.headers["content-length"])) == (200, "", len(replies["/"].body))
+        assert int(reply.headers["content-length"]) == len(reply.body.encode())
     assert snapshot(folder.path) == before
 
 
@@ -96,10 +94,10 @@ def test_a_page_of_another_name_cannot_read(server: LiveServer, hosts: list[str]
     assert (reply.status, "digits" in reply.body, "Host" in reply.body) == (status, status == 200, status == 403)
 
 
-@pytest.mark.parametrize("method", ["POST", "OPTIONS", "TRACE", "CONNECT", "get"])
+@pytest.mark.parametrize("method", ["POST", "HEAD", "TRACE", "CONNECT", "get"])
 def test_only_reading_is_allowed(server: LiveServer, method: str) -> None:
     reply = get(server, method=method)
-    assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD")
+    assert (reply.status, reply.headers["allow"]) == (405, "GET")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from tuneoff.run.run_ends import ELSEWHERE, Holder, holder, run_ends
 from tuneoff.tell import record_head
 from tuneoff.tell.live import watcher as module
 from tuneoff.tell.live.sentences import lines
-from tuneoff.tell.live.state import Activity, LiveState, cells_of
+from tuneoff.tell.live.state import Activity, Current, LiveState, cells_of
 from tuneoff.tell.live.watcher import Watcher
 
 
@@ -38,6 +38,11 @@ def statuses(state: LiveState) -> dict[str, str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "results")
+
+
+def current(state: LiveState) -> Current:
+    assert state.current is not None
+    return state.current
 
 
 def test_a_matrix_at_work_shows_its_current_run(folder: Folder) -> None:
@@ -52,49 +57,38 @@ def test_a_matrix_at_work_shows_its_current_run(folder: Folder) -> None:
     running.log.coordinator.start("4", 4.0, slot=0)
     running.write()
     state = Watcher(folder.path).look()
-    assert (state.activity, state.exit_code, state.pid) == (Activity.WORKING, None, os.getpid())
-    assert state.current is not None
-    live = state.current.live
+    assert (state.activity, state.exit_code, state.pid, state.counts["running"]) == (Activity.WORKING, None, os.getpid(), 1)
+    run, live = current(state), current(state).live
     assert (live.step, live.completed, live.pruned, live.failed, live.running, live.incumbent) == ("trial", 1, 1, 1, 1, 0.7)
-    assert (state.current.name, state.current.position, state.current.total) == ("optuna random seed 0", 2, 6)
-    assert state.counts["running"] == 1
-    assert state.seconds_left is not None
-    assert state.seconds_left > 4 * 10  # four runs as long as the one that ended, and the rest of this one
+    assert (run.name, run.position, run.total) == ("optuna random seed 0", 2, 6)
+    assert (state.seconds_left or 0) > 4 * 10  # four runs as long as the one that ended, and the rest of this one
     assert live.seconds < 3600  # on this machine's clock
 
 
-def test_a_run_that_ends_between_two_looks_is_seen(folder: Folder) -> None:
+def test_a_run_that_ends_between_two_looks_is_seen_and_the_version_differs(folder: Folder) -> None:
     folder.take()
     running = folder.begin("serial", 0)
     running.write()
-    watcher = Watcher(folder.path)
-    assert statuses(watcher.look())[running.spec.run_id] == "running"
-    before = watcher.version
-    folder.end("serial", 0, execution="9")
-    state = watcher.look()
-    assert statuses(state)[running.spec.run_id] == "done"
-    assert (state.current, watcher.version != before) == (None, True)
-    between = watcher.version
+    watcher, versions = Watcher(folder.path), set[str]()
+    for change, status in ((lambda: None, "running"), (lambda: folder.end("serial", 0, execution="9"), "done")):
+        change()
+        assert statuses(watcher.look())[running.spec.run_id] == status
+        versions.add(watcher.version)
+    assert watcher.state().current is None
     folder.begin("optuna", 0).write()
-    current = watcher.look().current
-    assert current is not None
-    assert (current.name, watcher.version != between) == ("optuna random seed 0", True)
+    assert current(watcher.look()).name == "optuna random seed 0"
+    assert len({*versions, watcher.version}) == 3
 
 
 def test_a_line_that_is_not_whole_yet_is_read_when_it_is(folder: Folder) -> None:
     folder.take()
     running = folder.begin("serial", 0)
     running.log.coordinator.start("1", 1.0, slot=0)
-    data = running.lines()
-    running.write(data[:-20])
-    watcher = Watcher(folder.path)
-    first = watcher.look()
-    running.write(data[-20:])
-    second = watcher.look()
-    assert first.current is not None
-    assert second.current is not None
-    assert (first.current.live.running, second.current.live.running) == (0, 1)
-    assert second.problems == ()
+    data, watcher = running.lines(), Watcher(folder.path)
+    for part, count in ((data[:-20], 0), (data[-20:], 1)):
+        running.write(part)
+        state = watcher.look()
+        assert (current(state).live.running, state.problems) == (count, ())
     running.write(b"no event\n")
     assert "line 3 is not an event" in watcher.look().problems[0]
 
@@ -152,20 +146,15 @@ def test_a_run_on_another_host_is_not_said_to_be_dead(folder: Folder) -> None:
     assert "its state there is unknown here" in "\n".join(lines(state))
 
 
-def test_a_folder_that_goes_away_is_one_line(folder: Folder) -> None:
-    watcher = Watcher(folder.path)
-    watcher.look()
-    shutil.rmtree(folder.path)
-    with pytest.raises(ResultsError, match=r"is gone: matrix\.json cannot be read"):
-        watcher.look()
-
-
-def test_a_plan_that_was_replaced_is_read_again(folder: Folder) -> None:
+def test_a_folder_that_goes_away_is_one_line_and_a_plan_that_was_replaced_is_read_again(folder: Folder) -> None:
     watcher = Watcher(folder.path)
     assert watcher.look().total == 6
     folder.write_plan(runs=folder.plan.runs[:2])
     os.utime(folder.path / "matrix.json", ns=(1, 1))
     assert watcher.look().total == 2
+    shutil.rmtree(folder.path)
+    with pytest.raises(ResultsError, match=r"is gone: matrix\.json cannot be read"):
+        watcher.look()
 
 
 def test_nothing_is_written_into_the_folder(folder: Folder) -> None:

@@ -25,34 +25,19 @@ def results(tmp_path: Path) -> Path:
     return folder(tmp_path / "results" / "r", specs(["serial", "optuna"], 2))
 
 
-def test_report_writes_the_page_of_the_newest_folder_and_prints_its_path(call: Call, results: Path) -> None:
-    answer = call("report")
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out == f"{results / 'report' / 'report.html'}\n"
-    assert (results / "report" / "report.html").read_text().startswith("<!doctype html>")
-
-
-def test_report_again_gives_the_same_bytes(call: Call, results: Path) -> None:
-    pages = []
-    for _ in range(2):
-        assert call("report", results).code == 0
-        pages.append((results / "report" / "report.html").read_bytes())
-    assert pages[0] == pages[1]
-
-
-def test_report_elsewhere_links_back_to_the_runs(call: Call, results: Path, tmp_path: Path) -> None:
-    assert call("report", results, "--output", tmp_path / "else where").code == 0
+def test_report_writes_the_same_page_each_time_and_prints_its_path(call: Call, results: Path, tmp_path: Path) -> None:
+    path, pages = results / "report" / "report.html", []
+    assert call("report", "--output", tmp_path / "else where").code == 0
     assert 'href="../results/r/runs/' in (tmp_path / "else where" / "report.html").read_text()
-    assert not (results / "report").exists()
-
-
-def test_text_and_json_write_nothing(call: Call, results: Path) -> None:
-    text = call("report", results, "--text")
-    assert text.code == 0
-    assert "No verdicts" in text.out
-    answers = json.loads(call("report", results, "--json").out)
-    assert answers["name"] == "example"
-    assert not (results / "report").exists()
+    for form in ("--text", "--json"):
+        assert call("report", results, form).code == 0
+    assert not path.parent.exists()
+    for _ in range(2):
+        answer = call("report")
+        assert (answer.code, answer.out, answer.err) == (0, f"{path}\n", "")
+        pages.append(path.read_bytes())
+    assert pages[0] == pages[1]
+    assert pages[0].startswith(b"<!doctype html>")
 
 
 def test_a_full_disk_is_one_line_and_leaves_the_old_page(call: Call, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,6 @@ from tuneoff.tell.live.site import MOST_FIELDS, Answer, Site, text_answer
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 HTTP_PORT = 80
-METHODS = ("GET", "HEAD")
 REQUEST_SECONDS, ANSWER_SECONDS = 10.0, 60.0  # for all of a request, and for a part of the answer
 MOST_REQUESTS = 64  # at once; the oldest has to go for another one
 COMMON = (
@@ -146,9 +145,8 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         refusal = None
         hosts, named = self.server.access.hosts, self.headers.get_all("Host", [])
-        if self.command not in METHODS:
-            allowed = ("Allow", ", ".join(METHODS))
-            refusal = text_answer(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served", allowed)
+        if self.command != "GET":
+            refusal = text_answer(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is served", ("Allow", "GET"))
         elif self.request_version == "HTTP/0.9" or not self.path.startswith("/"):
             refusal = text_answer(HTTPStatus.BAD_REQUEST, "a request must name a path of this server")
         elif len(named) != 1 or (hosts is not None and named[0].strip().lower() not in hosts):  # another name for loopback too
@@ -170,9 +168,6 @@ class Handler(BaseHTTPRequestHandler):
         cookie = f"{access.cookie}={access.token}; HttpOnly; SameSite=Strict; Path=/"  # kept by a browser for this page alone
         self._send(self.server.site.answer(path, query), *([("Set-Cookie", cookie)] if access.is_in_query(query) else []))
 
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
     def _send(self, answer: Answer, *headers: tuple[str, str]) -> None:
         self.connection.settimeout(ANSWER_SECONDS)
         self.send_response(answer.status)
@@ -184,8 +179,7 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in (*of_answer, *COMMON, *answer.headers, *headers):
             self.send_header(name, value)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer.body)
+        self.wfile.write(answer.body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what could not be read as a request."""

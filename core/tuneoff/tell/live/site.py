@@ -111,8 +111,6 @@ class Site:
             return Answer(content_type=HTML, body=live_section(state, version).encode())
         if path == "/state.json":
             return _json(state)
-        if path in ("/report", "/report/"):
-            return text_answer(HTTPStatus.PERMANENT_REDIRECT, "see /", ("Location", "/"))
         if path in records:
             try:
                 record, key = read_run(records[path]), key_of(end_bytes(records[path]))  # its run.json, as it is or as it will be
