@@ -121,12 +121,13 @@ class KatibAdapter(Adapter):
 
         follower = self._follower
         assert follower is not None
-        result = optimum(follower.experiment, follower.ledger.outcomes(), self.context.spec.experiment.objective, OBJECTIVE)
+        result = optimum(follower.experiment, follower.ledger.reports(), self.context.spec.experiment.objective, OBJECTIVE)
         if result is None:
             return None
-        if result.note is not None:
-            self.context.flag(NOT_COMPLETED, result.note)
-        return result.best
+        best, note = result
+        if note is not None:
+            self.context.flag(NOT_COMPLETED, note)
+        return best
 
     def test(self, best: Best) -> None:
         """Score the checkpoint that the best trial passed out through its pod's log."""
@@ -156,9 +157,8 @@ class KatibAdapter(Adapter):
         plan, options = katib_plan(self.context), katib_options(self.context.spec)
         connection = self._connection or self._connect()
         within_seconds = max(REMOVAL_SHARE * self.undeploy_seconds - STARTING_SECONDS, STARTING_SECONDS)
-        removal = remove(connection, objects_of(plan), within_seconds, options.katib_namespace)
-        duration_ns = int(removal.experiment_seconds * NANOSECONDS)
-        self.context.events.write("stage", name="remove_experiment", duration_ns=duration_ns)
+        seconds = remove(connection, objects_of(plan), within_seconds, options.katib_namespace)
+        self.context.events.write("stage", name="remove_experiment", duration_ns=int(seconds * NANOSECONDS))
         connection.close()
         self._outside.unlink()
 

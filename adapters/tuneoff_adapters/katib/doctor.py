@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tuneoff.adapter import Finding
@@ -25,23 +25,20 @@ def checks(image: str | None) -> Iterator[Finding]:
     """
     if not any(check.verdict == "passed" and not check.text.startswith("none") for check in cluster()):
         return  # no kubeconfig names a cluster that could be asked
-    whole = katib_needs(KatibOptions(), is_listed=True)
+    connection, whole = Connection(None), katib_needs(KatibOptions(), is_listed=True)
     nothing = Needs(is_own_namespace=True, rights=())
-    try:
-        connection = Connection(None)
-        version = check_cluster(connection, nothing, _NAMESPACE, SECONDS).server_version
-    except StepError as error:
-        yield Finding(id="cluster", verdict="warning", text=str(error))
-        return
-    yield Finding(id="cluster", verdict="passed", text=f"Kubernetes {version} answers at {connection.host}")
-    try:
-        katib = check_cluster(connection, replace(nothing, reads=whole.reads, judge=whole.judge), _NAMESPACE, SECONDS)
-        yield Finding(id="katib", verdict="passed", text=f"runs there ({katib.katib_image or 'its image may not be read'})")
-    except StepError as error:
-        yield Finding(id="katib", verdict="warning", text=str(error))
-    try:
-        check_cluster(connection, replace(nothing, rights=(*whole.rights, *POOL_RIGHTS)), _NAMESPACE, SECONDS)
-        yield Finding(id="cluster rights", verdict="passed", text="the kubeconfig's user may run trials, with Katib and without")
-    except StepError as error:
-        yield Finding(id="cluster rights", verdict="warning", text=str(error))
+
+    def line(name: str, needs: Needs, text: Callable[[str, str | None], str]) -> Finding:
+        try:
+            return Finding(id=name, verdict="passed", text=text(*check_cluster(connection, needs, _NAMESPACE, SECONDS)))
+        except StepError as error:
+            return Finding(id=name, verdict="warning", text=str(error))
+
+    first = line("cluster", nothing, lambda version, _: f"Kubernetes {version} answers at {connection.host}")
+    yield first
+    if first.verdict == "passed":
+        katib, rights = replace(nothing, reads=whole.reads, judge=whole.judge), (*whole.rights, *POOL_RIGHTS)
+        yield line("katib", katib, lambda _, controller: f"runs there ({controller or 'its image may not be read'})")
+        all_may = "the kubeconfig's user may run trials, with Katib and without"
+        yield line("cluster rights", replace(nothing, rights=rights), lambda *_: all_may)
     connection.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.base import clock
@@ -15,7 +15,6 @@ from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.run_trial import OUT_OF_TIME
 from tuneoff_adapters.katib.offers import CAPABILITIES
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.katib.results import TrialReport
 from tuneoff_adapters.kubernetes.clock_skew import Creations, PodClock
 from tuneoff_adapters.kubernetes.diagnosis import died_collector, trial_of
 from tuneoff_adapters.kubernetes.endings import PodEnding, PodLimits, decided_at, ending_of
@@ -33,6 +32,7 @@ class FollowedTrial(FollowedPod):
 
     trial_id: str
     configuration: Mapping[str, Any]
+    planned_epochs: int
     obj: Object  # the Trial, as last seen
     is_deleted: bool = False  # the Trial object
     over_ns: int | None = None  # Katib ended it, or it was deleted
@@ -94,16 +94,10 @@ class FollowedTrial(FollowedPod):
             start_ns = t - max(0, event.t - self.start_t)
             self.started_ns = start_ns if self.started_ns is None else min(self.started_ns, start_ns)
 
-    def outcome(self, planned_epochs: int) -> TrialReport:
-        """Return what the results are checked against; complete is what the records call so."""
-        is_complete = self.state == "completed" or (self.epochs >= planned_epochs and self.state != "failed")
-        return TrialReport(
-            trial_id=self.trial_id,
-            framework_id=self.name,
-            configuration=self.configuration,
-            is_complete=is_complete,
-            value=self.value,
-        )
+    @property
+    def is_complete(self) -> bool:
+        """Whether the records call it so."""
+        return self.state == "completed" or (self.epochs >= self.planned_epochs and self.state != "failed")
 
 
 class TrialLedger:
@@ -128,10 +122,9 @@ class TrialLedger:
     def __iter__(self) -> Iterator[FollowedTrial]:
         return iter(list(self.trials.values()))  # a copy: the main thread may look while the ledger is written
 
-    def outcomes(self) -> list[TrialReport]:
-        """Return what each trial came to; a repeated configuration has that of the trial which has it."""
-        by_name = {trial.name: trial.outcome(self._planned) for trial in self}
-        return [*by_name.values(), *(replace(by_name[twin], framework_id=name) for name, twin in self.repeated.items())]
+    def reports(self) -> dict[str, FollowedTrial]:
+        """Return the trials by Katib's names; that of a repeated configuration stands for the trial which has it."""
+        return {**self.trials, **{name: self.trials[twin] for name, twin in self.repeated.items()}}
 
     # What the cluster tells
 
@@ -175,7 +168,15 @@ class TrialLedger:
                 return None
             context = self._context
             log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, identity)
-            trial = FollowedTrial(name=name, trial_id=identity, configuration=configuration, seen_ns=t, log=log, obj=obj)
+            trial = FollowedTrial(
+                name=name,
+                log=log,
+                seen_ns=t,
+                trial_id=identity,
+                configuration=configuration,
+                planned_epochs=self._planned,
+                obj=obj,
+            )
             self.trials[name] = trial
             self._creations.note(obj, t)
         trial.obj, trial.is_deleted = obj, kind == "DELETED"

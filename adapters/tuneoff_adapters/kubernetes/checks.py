@@ -41,12 +41,8 @@ class Needs:
     judge: Callable[[Mapping[str, Any]], str | None] = lambda answers: None  # refuses by the answers; returns Katib's image
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedCluster:
-    """What the checks learnt, for the record."""
-
-    server_version: str  # e.g. "v1.36.2"; "unknown" where it may not be read
-    katib_image: str | None  # the controller's; None where it may not be read
+CheckedCluster = tuple[str, str | None]
+"""The server's version ("unknown" where it may not be read), and the image of Katib's controller (None: likewise)."""
 
 
 def reach(
@@ -94,7 +90,7 @@ def check_cluster(connection: Connection, needs: Needs, namespace: str, within_s
             f"the kubeconfig's user lacks rights for namespace {namespace!r}: {', '.join(missing)}; "
             "bind a role of deploy/katib-rights.yaml to it, or use another context"
         )
-    return CheckedCluster(server_version=version, katib_image=katib_image)
+    return version, katib_image
 
 
 def rights_of(options: ClusterOptions, besides: Rights) -> Rights:

@@ -22,8 +22,7 @@ def objects_of(plan: PodPlan, has_experiment: bool = True) -> RunObjects:
     return RunObjects(
         namespace=plan.namespace,
         is_own_namespace=plan.is_own_namespace,
-        experiment=plan.config_map,
-        config_map=plan.config_map,
+        name=plan.config_map,
         labels=plan.labels,
         has_experiment=has_experiment,
     )

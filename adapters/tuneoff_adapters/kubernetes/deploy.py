@@ -28,10 +28,10 @@ def deploy_config_map(
 
     `outside`: a file that is there while something of this run may be in the cluster; made before it.
     """
-    connection, cluster = reach(connect, needs, plan.namespace)
-    versions = {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
+    connection, (server_version, katib_image) = reach(connect, needs, plan.namespace)
+    versions = {"kubernetes": server_version, "katib_image": katib_image, "image": plan.image}
     context.note_versions({name: version for name, version in versions.items() if version is not None})
-    emulated = next((text for text in (cluster.server_version, cluster.katib_image) if text and "emulated" in text), None)
+    emulated = next((text for text in (server_version, katib_image) if text and "emulated" in text), None)
     if emulated is not None:
         text = f"the API server at {connection.host} is an emulation (it says {emulated}): the figures are not a cluster's"
         context.flag("emulated_platform", text)

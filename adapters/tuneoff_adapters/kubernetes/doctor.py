@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
-
-import yaml
+from typing import Literal
 
 from tuneoff.adapter import Finding
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.commands import install_command
-from tuneoff.base.files import read_regular
 from tuneoff.base.packages import installed_version, release
 from tuneoff.base.processes import run_to_end
 from tuneoff.errors import InfrastructureError, MissingPackageError
+from tuneoff_adapters.kubernetes.transport import client_configuration
 
 TOOLS = ("podman", "docker")
-MOST_BYTES = 10_000_000  # of a kubeconfig
 SECONDS = 600.0  # with the download of the image
 PROGRAMS = ("sh", "head")  # through which Katib runs a trial, and asks whether it was pruned
 _QUESTION = (
@@ -91,65 +87,15 @@ def cluster() -> Iterator[Finding]:
     """Look at the kubeconfig, where the client is installed: whether one names a cluster."""
     if installed_version("kubernetes") is None:
         return
-    named = [Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    looked = named or [Path("~/.kube/config").expanduser()]
-    files = [path for path in looked if path.is_file()]
-    problem = kubeconfig_problem(files) if files else None
-    if problem is not None:
-        yield Finding(id="kubeconfig", verdict="warning", text=problem)
-    elif files:
-        yield Finding(id="kubeconfig", verdict="passed", text=f"{', '.join(map(str, files))}; platform kubernetes takes it")
-    elif named:
-        text = f"KUBECONFIG names {', '.join(map(str, named))}, but no such file is there; correct or unset it"
-        yield Finding(id="kubeconfig", verdict="warning", text=text)
-    else:
-        text = f"none ({looked[0]}): platform kubernetes needs one"
-        yield Finding(id="kubeconfig", verdict="passed", text=text)
-
-
-def kubeconfig_problem(paths: Sequence[Path]) -> str | None:
-    """Return why files that are merged as kubectl does it name no cluster, with a way out; None where they do.
-
-    Of a name that several files give, the first counts.
-    """
-    files = []
-    for path in paths:
-        try:
-            content = yaml.safe_load(read_regular(path, MOST_BYTES, follow=True).decode())
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not text"
-            return f"{path} cannot be read: {reason}; correct it, or name another in KUBECONFIG"
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            first = " ".join(str(error).split())[:120]
-            return f"{path} is not YAML: {first}; correct it, or name another in KUBECONFIG"
-        if content is not None and not isinstance(content, dict):
-            return f"{path} must be a mapping, but is not; correct it, or name another in KUBECONFIG"
-        files.append(content or {})
-    names, way_out = ", ".join(map(str, paths)), "run: kubectl config use-context NAME, or give the adapter the option `context`"
-    current = next((file["current-context"] for file in files if file.get("current-context")), None)
-    if current is None:
-        return f"{names} has no current-context; {way_out}"
-    context = _named(files, "contexts", "context", current)
-    if context is None:
-        return f"{names} has no context {current!r}, which is its current-context; {way_out}"
-    cluster = _named(files, "clusters", "cluster", context.get("cluster"))
-    if cluster is None or not cluster.get("server"):
-        return f"{names}: context {current!r} names no cluster with a server; {way_out}"
-    return None
-
-
-def _named(files: Sequence[dict[str, Any]], plural: str, key: str, name: object) -> dict[str, Any] | None:
-    for entry in _entries(files, plural):
-        if entry.get("name") == name:
-            content = entry.get(key)
-            return content if isinstance(content, dict) else None
-    return None
-
-
-def _entries(files: Sequence[dict[str, Any]], plural: str) -> Iterator[dict[str, Any]]:
-    for file in files:
-        listed = file.get(plural)
-        yield from (entry for entry in listed if isinstance(entry, dict)) if isinstance(listed, list) else ()
+    paths = os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
+    if not os.environ.get("KUBECONFIG") and not os.path.isfile(paths):
+        yield Finding(id="kubeconfig", verdict="passed", text=f"none ({paths}): platform kubernetes needs one")
+        return
+    try:
+        client_configuration(None, None)
+        yield Finding(id="kubeconfig", verdict="passed", text=f"{paths}; platform kubernetes takes it")
+    except InfrastructureError as error:
+        yield Finding(id="kubeconfig", verdict="warning", text=str(error))
 
 
 def answer_of(image: str) -> list[str]:

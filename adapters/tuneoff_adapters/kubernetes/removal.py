@@ -97,14 +97,13 @@ class RunObjects:
 
     namespace: str
     is_own_namespace: bool  # made by it; else it stays, and so does all in it that is not the execution's
-    experiment: str
-    config_map: str
+    name: str  # of its experiment and its config map
     labels: Mapping[str, str]
     has_experiment: bool = True  # else Jobs alone, which the config map owns
 
     @property
     def text(self) -> str:
-        return f"experiment {self.experiment}" if self.has_experiment else f"run {self.experiment}"
+        return f"{'experiment' if self.has_experiment else 'run'} {self.name}"
 
     @property
     def children(self) -> tuple[ApiResource, ...]:
@@ -115,18 +114,10 @@ class RunObjects:
         return CHILDREN if self.is_own_namespace else (*CHILDREN, *SERVING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """What un-deploying took, in seconds from its start."""
-
-    experiment_seconds: float  # until the experiment and all that Katib made for it were gone
-    total_seconds: float  # with the namespace, which takes a real cluster at least 5 s
-
-
-def remove(
-    connection: Connection, objects: RunObjects, within_seconds: float = 50.0, katib_namespace: str = "kubeflow"
-) -> Removal:
+def remove(connection: Connection, objects: RunObjects, within_seconds: float = 50.0, katib_namespace: str = "kubeflow") -> float:
     """Delete what an execution has made, wait until it is gone, and prove that nothing with its labels is left.
+
+    Returns after how many seconds the experiment and all that Katib made for it were gone.
 
     Everything is asked for before anything is waited for, so what runs out of time here goes on in the cluster. Idempotent, and
     needs no more than the names. What has a name but not the labels is somebody else's, and stays.
@@ -149,7 +140,7 @@ def remove(
             f"un-deploy failed ({short}), so {objects.text} and {_whereabouts(objects)} may be left; "
             f"once it answers, run: {_deletion(objects)}"
         ) from error
-    return Removal(experiment_seconds=experiment_seconds, total_seconds=time.monotonic() - start)
+    return experiment_seconds
 
 
 def leftover_text(objects: RunObjects, host: str) -> str:
@@ -169,7 +160,7 @@ class _Removing:
         self._remaining = list(self._kinds)  # kinds of which something was there when last seen
         self._rest: tuple[ApiResource, str, str | None] = (NAMESPACES, objects.namespace, None)
         if not objects.is_own_namespace:
-            self._rest = (CONFIG_MAPS, objects.config_map, objects.namespace)
+            self._rest = (CONFIG_MAPS, objects.name, objects.namespace)
 
     @property
     def _connection(self) -> Connection:
@@ -199,7 +190,7 @@ class _Removing:
                 is_known = controller is not None and not isinstance(controller, Exception)
                 is_away = is_known and not _is_true(controller, "Available")
                 how: Propagation = "Foreground" if ended or is_unseen or is_away else "Background"
-                self._connection.delete(EXPERIMENTS, self._objects.experiment, self._namespace, how)
+                self._connection.delete(EXPERIMENTS, self._objects.name, self._namespace, how)
         finally:  # whatever came of the first
             if rest is not None:
                 self._connection.delete(*self._rest)
@@ -249,7 +240,7 @@ class _Removing:
     def _find_experiment(self) -> Object | None:
         if not self._objects.has_experiment:
             return None
-        experiment = self._connection.find(EXPERIMENTS, self._objects.experiment, self._namespace)
+        experiment = self._connection.find(EXPERIMENTS, self._objects.name, self._namespace)
         self._is_taken = experiment is not None and self._ours(experiment) is None
         return self._ours(experiment)
 
@@ -270,7 +261,7 @@ class _Removing:
             if error.status != 403:
                 raise
             return []
-        name = None if self._is_taken else self._objects.experiment
+        name = None if self._is_taken else self._objects.name
         return [obj for obj in items if self._ours(obj) is not None or (name is not None and belongs_to(obj, name))]
 
     def _labelled(self, resource: ApiResource) -> list[Object]:

@@ -77,7 +77,7 @@ def problem(api: FakeApi, options: KatibOptions = DEFAULTS) -> str:
 
 
 def test_good_cluster_passes_and_nothing_is_created(api: FakeApi) -> None:
-    assert check(api) == CheckedCluster(server_version="v1.36.2", katib_image="katib-controller:v0.19.0")
+    assert check(api) == ("v1.36.2", "katib-controller:v0.19.0")
     assert {(one.method, one.path) for one in api.asked if one.method != "GET"} == {("POST", REVIEWS)}
     asked = [one.body["spec"]["resourceAttributes"] for one in api.asked if one.path == REVIEWS]
     assert {"verb": "create", "group": "kubeflow.org", "resource": "experiments", "namespace": "tuneoff-x"} in asked
@@ -152,7 +152,7 @@ def test_what_is_wrong_with_a_cluster_is_told_in_one_line(api: FakeApi, path: st
 def test_what_may_not_be_read_is_not_asked_for(api: FakeApi) -> None:
     for path in ("/version", f"{DEPLOYMENTS}/katib-controller", f"{DEPLOYMENTS}/katib-db-manager", WEBHOOKS, TEAM_PATH):
         api.on("GET", path, failure(403, "Forbidden", "no"))
-    assert check(api, options=TEAM) == CheckedCluster(server_version="unknown", katib_image=None)
+    assert check(api, options=TEAM) == ("unknown", None)
 
 
 def test_all_missing_rights_come_in_one_line_and_an_unanswered_review_is_no_right(api: FakeApi) -> None:

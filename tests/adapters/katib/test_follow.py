@@ -41,10 +41,8 @@ def test_an_ordinary_run_is_followed_to_its_end(run: Run) -> None:
         assert attempt.submitted_ns <= attempt.started_ns <= attempt.ended_ns <= attempt.exited_ns
     assert run.cluster.watched == dict.fromkeys(("experiments", "trials", "pods"), run.plan.labels)
     assert run.record().flags == ()
-    assert [(one.trial_id, one.is_complete, one.value) for one in run.follower.ledger.outcomes()] == [
-        (FIRST, True, 0.25),
-        (SECOND, True, 0.5),
-    ]
+    reports = run.follower.ledger.reports().values()
+    assert [(one.trial_id, one.is_complete, one.value) for one in reports] == [(FIRST, True, 0.25), (SECOND, True, 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +89,7 @@ def test_a_training_that_ended_by_itself_is_completed_unless_katib_stopped_it_ju
     run.succeeds()
     records = {record.trial: record for record in run.record().trials}
     assert (records[FIRST].state, records[SECOND].state) == (state, "completed")
-    complete = {one.trial_id for one in run.follower.ledger.outcomes() if one.is_complete}
+    complete = {one.trial_id for one in run.follower.ledger.reports().values() if one.is_complete}
     assert complete == ({FIRST, SECOND} if state == "completed" else {SECOND})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from tuneoff.experiment.spec import Budget, Objective
 from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff.record.events import schema
 from tuneoff_adapters.katib import follow
-from tuneoff_adapters.katib.results import TrialReport, optimum
+from tuneoff_adapters.katib.results import optimum
 from tuneoff_adapters.katib.trial_ledger import REPEATED
 from tuneoff_adapters.kubernetes.api_errors import ApiError
 from tuneoff_adapters.kubernetes.resources import COLLECTOR, PODS, TRIALS
@@ -29,14 +30,13 @@ from waiting import until
 LOSS = Objective(metric="loss", mode="min")
 
 
-def outcome(suffix: str, value: float | None, is_complete: bool = True) -> TrialReport:
-    return TrialReport(
-        trial_id=suffix,
-        framework_id=f"{EXPERIMENT}-{suffix}",
-        configuration={"x": value},
-        is_complete=is_complete,
-        value=value,
-    )
+def report(suffix: str, value: float, is_complete: bool = True) -> Any:
+    return SimpleNamespace(trial_id=suffix, configuration={"x": value}, is_complete=is_complete, value=value)
+
+
+REPORTS = {
+    f"{EXPERIMENT}-{suffix}": report(suffix, value, suffix != "c") for suffix, value in (("a", 0.5), ("b", 0.25), ("c", 0.125))
+}
 
 
 def with_optimum(suffix: str | None, **values: str) -> Object:
@@ -45,9 +45,6 @@ def with_optimum(suffix: str | None, **values: str) -> Object:
         told = {"bestTrialName": f"{EXPERIMENT}-{suffix}"}
         told["observation"] = {"metrics": [{"name": "other", "min": "0"}, {"name": "objective", **values}]}
     return experiment(RUNNING, currentOptimalTrial=told)
-
-
-OUTCOMES = [outcome("a", 0.5), outcome("b", 0.25), outcome("c", 0.125, is_complete=False)]
 
 
 NONE_NAMED = "Katib names no optimal trial; the best trial that completed is 'b'"
@@ -68,15 +65,16 @@ NONE_NAMED = "Katib names no optimal trial; the best trial that completed is 'b'
 def test_katib_s_own_optimum_is_taken_if_it_completed(
     thing: Object, mode: str, trial: str, value: float | None, note: str | None
 ) -> None:
-    found = optimum(thing, OUTCOMES, Objective(metric="loss", mode=mode), "objective")  # type: ignore[arg-type]
+    found = optimum(thing, REPORTS, Objective(metric="loss", mode=mode), "objective")  # type: ignore[arg-type]
     assert found is not None
-    assert (found.best.trial_id, found.best.value) == (trial, value)
-    assert found.note is None if note is None else note in (found.note or "")
+    best, why = found
+    assert (best.trial_id, best.value) == (trial, value)
+    assert why is None if note is None else note in (why or "")
 
 
 def test_no_completed_trial_gives_no_best() -> None:
-    assert optimum(with_optimum("c"), [OUTCOMES[2]], LOSS, "objective") is None
-    assert optimum(None, [], LOSS, "objective") is None
+    assert optimum(with_optimum("c"), {f"{EXPERIMENT}-c": report("c", 0.125, is_complete=False)}, LOSS, "objective") is None
+    assert optimum(None, {}, LOSS, "objective") is None
 
 
 DIGEST = "registry.example/tuneoff@sha256:" + "a" * 64
@@ -144,7 +142,7 @@ def test_another_trial_is_asked_for_before_the_repeated_one_is_ended(listed: Run
     assert record.refusals == ()
     (flag,) = listed.events(schema.Flag)
     assert (flag.name, "configuration 0 of the list" in flag.text) == (REPEATED, True)
-    names = {outcome.framework_id.rpartition("-")[2]: outcome.trial_id for outcome in listed.follower.ledger.outcomes()}
+    names = {name.rpartition("-")[2]: report.trial_id for name, report in listed.follower.ledger.reports().items()}
     assert names == {FIRST: FIRST, SECOND: FIRST, THIRD: THIRD}  # should Katib name the repeated one as its best
 
 

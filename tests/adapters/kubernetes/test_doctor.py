@@ -11,7 +11,7 @@ import pytest
 from tuneoff.adapter import Finding
 from tuneoff.base.code_digest import code_digest
 from tuneoff_adapters.kubernetes import doctor
-from tuneoff_adapters.kubernetes.doctor import checks, kubeconfig_problem
+from tuneoff_adapters.kubernetes.doctor import checks
 
 KUBECONFIG = {
     "current-context": "here",
@@ -56,51 +56,33 @@ def test_a_kubeconfig_is_hinted_at_where_the_client_is_installed(monkeypatch: py
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
     found = _found()
     assert found["kubeconfig"].verdict == "warning"
-    assert found["kubeconfig"].text.endswith("correct or unset it")
+    assert found["kubeconfig"].text.startswith(f"there is no kubeconfig at {tmp_path}/nowhere; set ")
     (tmp_path / "config").write_text(json.dumps(KUBECONFIG))
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(tmp_path / "nowhere"), str(tmp_path / "config")]))
     check = _found()["kubeconfig"]
-    assert (check.verdict, check.text.split(";")[0]) == ("passed", str(tmp_path / "config"))
+    assert (check.verdict, check.text.endswith("/config; platform kubernetes takes it")) == ("passed", True)
     del versions["kubernetes"]
     assert "kubeconfig" not in _found()
 
 
 @pytest.mark.parametrize(
-    ("content", "text"),
+    "content",
     [
-        ("", "has no current-context"),
-        ("{", "is not YAML"),
-        ("- a", "must be a mapping"),
-        (b"\xff\xfe\x00", "cannot be read: it is not text"),
-        (json.dumps({**KUBECONFIG, "current-context": "there"}), "has no context 'there'"),
-        (json.dumps({**KUBECONFIG, "clusters": []}), "context 'here' names no cluster with a server"),
-        (json.dumps({**KUBECONFIG, "clusters": None}), "context 'here' names no cluster with a server"),
+        *("", "{", "- a", b"\xff\xfe\x00"),
+        json.dumps({**KUBECONFIG, "current-context": "x"}),
+        json.dumps({**KUBECONFIG, "clusters": []}),
     ],
 )
 def test_a_kubeconfig_that_names_no_cluster_is_warned_of(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | bytes, text: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | bytes
 ) -> None:
     monkeypatch.setattr(doctor, "installed_version", {"kubernetes": "35.0.0"}.get)
     path = tmp_path / "config"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     monkeypatch.setenv("KUBECONFIG", str(path))
-    found = _found()
-    assert found["kubeconfig"].verdict == "warning"
-    assert text in found["kubeconfig"].text
-    assert "; " in found["kubeconfig"].text
-    assert "\n" not in found["kubeconfig"].text
-
-
-def test_an_unreadable_kubeconfig_is_warned_of(tmp_path: Path) -> None:
-    assert "cannot be read" in str(kubeconfig_problem([tmp_path]))  # a folder: root may read any file
-
-
-def test_kubeconfigs_are_merged(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.write_text(json.dumps({"current-context": "here"}))
-    other.write_text(json.dumps({**KUBECONFIG, "current-context": "elsewhere"}))
-    assert kubeconfig_problem([one, other]) is None
-    assert kubeconfig_problem([other, one]) is not None
+    found = _found()["kubeconfig"]
+    assert (found.verdict, f"cannot use kubeconfig {path}: " in found.text, "\n" in found.text) == ("warning", True, False)
+    assert "; it" in found.text  # the way out
 
 
 def _container_tool(folder: Path, script: str) -> None:
