@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,22 +59,19 @@ class NodeCluster:
 
     def ended(self, name: str = "job") -> Object:
         """Wait until a Job has ended, and return it."""
-        return until(lambda: _if(self.job(name), lambda job: "Complete" in conditions(job) or "Failed" in conditions(job)))
+        return until(lambda: job if {"Complete", "Failed"} & {*conditions(job := self.job(name))} else None)
 
     def pod_in(self, phase: str, job: str = "job") -> Object:
         """Wait until a pod of a Job is in a phase, and return it."""
         return until(lambda: next((pod for pod in self.pods(job) if pod["status"].get("phase") == phase), None))
 
     def waiting(self, reason: str, job: str = "job") -> Object:
-        """Wait until the first container of a Job's pod waits for a reason, and return the state."""
+        """Wait until a container of a Job's pod waits for a reason, and return the state."""
 
         def state() -> Object | None:
-            for pod in self.pods(job):
-                for entry in pod["status"].get("containerStatuses") or ():
-                    waiting: Object = entry["state"].get("waiting") or {}
-                    if waiting.get("reason") == reason:
-                        return waiting
-            return None
+            entries = [entry for pod in self.pods(job) for entry in pod["status"].get("containerStatuses") or ()]
+            states: list[Object] = [entry["state"].get("waiting") or {} for entry in entries]
+            return next((state for state in states if state.get("reason") == reason), None)
 
         return until(state)
 
@@ -113,21 +110,14 @@ def node_cluster(folder: Path, **options: Any) -> Iterator[NodeCluster]:
         cluster.close()
 
 
-def trial_of(name: str = "job", *, kind: str = "File", rules: Sequence[Mapping[str, Any]] = (), **source: Any) -> Object:
-    """Return a Trial as Katib's controller makes it; `source`: path, format, filter of its collector."""
-    file = {"path": source.get("path", "/var/log/katib/metrics.log"), "kind": "File", "format": source.get("format", "TEXT")}
-    collector: Object = {"collector": {"kind": kind}}
-    if kind == "File":
-        collector["source"] = {"fileSystemPath": file}
-    if "filters" in source:
-        collector.setdefault("source", {})["filter"] = {"metricsFormat": source["filters"]}
+def trial_of(name: str = "job", *, kind: str = "File", rules: Sequence[Mapping[str, Any]] = ()) -> Object:
+    """Return a Trial as Katib's controller makes it."""
     spec: Object = {
         "objective": {"type": "minimize", "objectiveMetricName": "loss", "additionalMetricNames": ["accuracy"]},
         "primaryContainerName": "training-container",
-        "metricsCollector": collector,
+        "metricsCollector": {"collector": {"kind": kind}},
+        **({"earlyStoppingRules": [dict(rule) for rule in rules]} if rules else {}),
     }
-    if rules:
-        spec["earlyStoppingRules"] = [dict(rule) for rule in rules]
     return {"metadata": {"name": name, "labels": {"katib.kubeflow.org/experiment": "experiment"}}, "spec": spec}
 
 
@@ -147,7 +137,3 @@ def script(folder: Path, text: str, name: str = "script.sh") -> list[str]:
     path = folder / name
     path.write_text(text)
     return ["sh", str(path)]
-
-
-def _if(obj: Object, condition: Callable[[Object], bool]) -> Object | None:
-    return obj if condition(obj) else None

@@ -13,18 +13,10 @@ import pytest
 
 from emulated.served import KATIB, Served, experiment, served, trial
 from katib_emulation import server as serving
-from katib_emulation.objects import EVENTS, HISTORY, PODS, TRIALS
+from katib_emulation.objects import EVENTS, HISTORY, TRIALS
 from waiting import until
 
 PATCH = {"Content-Type": "application/merge-patch+json"}
-
-
-def test_a_duplicate_is_refused_in_the_servers_words(api: Served) -> None:
-    path = api.namespace()
-    api.ask("POST", f"{path}/experiments", experiment())
-    code, status = api.ask("POST", f"{path}/experiments", experiment())
-    assert (code, status["kind"], status["code"], status["reason"]) == (409, "Status", 409, "AlreadyExists")
-    assert status["message"] == 'experiments.kubeflow.org "e1" already exists'
 
 
 def test_admission_guards_creations_and_updates(api: Served) -> None:
@@ -58,39 +50,13 @@ def test_a_patch_merges_is_refused_where_it_is_stale_and_leaves_the_status(api: 
         (b"{", 400, "it is no JSON"),
         ({"metadata": {"name": "t"}}, 400, "Object 'Kind' is missing"),
         ({**trial(), "apiVersion": "kubeflow.org/v1"}, 400, "the apiVersion in the data"),
-        (trial(namespace="other"), 400, "the namespace of the provided object does not match"),
         (trial("T_1"), 422, "a lowercase RFC 1123 name"),
-        (trial("a" * 254), 422, "metadata.name: Invalid value"),
     ],
 )
 def test_bodies_that_are_no_such_object_are_refused(api: Served, body: Any, code: int, text: str) -> None:
     got, status = api.ask("POST", f"{api.namespace()}/trials", body)
     assert (got, status["kind"], status["code"]) == (code, "Status", code)
     assert text in status["message"]
-
-
-def test_a_missing_namespace(api: Served) -> None:
-    path = f"{KATIB}/namespaces/nope/experiments"
-    assert api.ask("POST", path, experiment())[1]["message"] == 'namespaces "nope" not found'
-    assert api.ask("GET", f"{path}/e1")[1]["message"] == 'experiments.kubeflow.org "e1" not found'
-    assert api.ask("GET", path)[1]["items"] == []
-
-
-@pytest.mark.parametrize(
-    ("verb", "path", "code"),
-    [
-        ("GET", "/apis/kubeflow.org/v1/experiments", 404),
-        ("GET", "/nowhere", 404),
-        ("GET", "/apis/kubeflow.org/v1beta1/experiments/e1", 404),
-        ("GET", "/api/v1/namespaces/default/namespaces", 404),
-        ("PUT", "/api/v1/namespaces/default/pods", 405),
-        ("POST", "/api/v1/pods", 405),
-        ("DELETE", "/api/v1/namespaces/default/pods/p/log", 405),
-    ],
-)
-def test_what_does_not_exist_is_told_apart_from_what_is_not_allowed(api: Served, verb: str, path: str, code: int) -> None:
-    got, status = api.ask(verb, path, {"metadata": {}} if verb in ("POST", "PUT") else None)
-    assert (got, status["kind"]) == (code, "Status")
 
 
 def test_lists_select_by_labels_and_fields(api: Served) -> None:
@@ -110,26 +76,6 @@ def test_lists_select_by_labels_and_fields(api: Served) -> None:
     assert len(api.ask("GET", f"{KATIB}/trials")[1]["items"]) == 3
     events = api.ask("GET", "/api/v1/namespaces/ns/events?fieldSelector=involvedObject.name%3Dt2")[1]["items"]
     assert [event["involvedObject"]["name"] for event in events] == ["t2"]
-
-
-def test_deletion_answers_with_a_status_or_with_the_held_object(api: Served) -> None:
-    path = api.namespace()
-    api.ask("POST", f"{path}/trials", trial("free"))
-    api.ask("POST", f"{path}/trials", trial("held", finalizers=["hold"]))
-    assert api.ask("DELETE", f"{path}/trials/free")[1]["status"] == "Success"
-    code, held = api.ask("DELETE", f"{path}/trials/held", {"propagationPolicy": "Foreground"})
-    assert (code, held["kind"], "deletionTimestamp" in held["metadata"]) == (200, "Trial", True)
-    assert api.ask("DELETE", f"{path}/trials/held") == (200, held)
-    api.ask("PATCH", f"{path}/trials/held", {"metadata": {"finalizers": None}}, PATCH)
-    assert api.ask("GET", f"{path}/trials/held")[0] == api.ask("DELETE", f"{path}/trials/held")[0] == 404
-
-
-def test_logs_are_read_and_followed(api: Served) -> None:
-    api.namespace()
-    api.store.create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "ns")
-    path = "/api/v1/namespaces/ns/pods/p/log"
-    assert api.ask("GET", f"{path}?container=c") == (200, "one\ntwo\nthree\n")
-    assert api.ask("GET", f"{path}?container=c&follow=true") == (200, "one\ntwo\n")
 
 
 def test_one_connection_serves_many_requests_quickly(api: Served) -> None:

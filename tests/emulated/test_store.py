@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from emulated.served import Object, trial
@@ -29,21 +27,6 @@ def test_an_update_keeps_the_identity_and_counts_changes_of_the_spec(store: Stor
         after = store.update(TRIALS, "t1", "ns", lambda obj, change=change: obj.update(change)) or {}  # type: ignore[misc]
         assert after["metadata"]["generation"] == generation
         assert after["metadata"]["resourceVersion"] > first["metadata"]["resourceVersion"]
-
-
-def test_updates_from_many_threads_are_all_counted(store: Store) -> None:
-    store.create(TRIALS, trial(), "ns")
-
-    def count() -> None:
-        for _ in range(50):
-            store.update(TRIALS, "t1", "ns", lambda obj: obj["spec"].update(n=obj["spec"]["n"] + 1))
-
-    threads = [threading.Thread(target=count) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert store.get(TRIALS, "t1", "ns")["spec"]["n"] == 201
 
 
 def family(store: Store, experiment_finalizers: tuple[str, ...] = (), trial_finalizers: tuple[str, ...] = ()) -> None:

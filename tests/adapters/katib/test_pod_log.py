@@ -42,7 +42,7 @@ def others(tmp_path: Path) -> list[str]:
         b'{"type":"epoch"',
         b'{"type":"nonsense","seq":5,"t":1}',
         epoch(TRIAL, 1, 0.5),
-        *logged(epoch(TRIAL, 1, 0.5), execution="5f0c1d2e3f4a-000000"),
+        *logged(epoch(TRIAL, 1, 0.5), execution="5f0c1d2e3f4a-000000"),  # of another execution
         b"\xff\xfe",
         b"{}",
     ],
@@ -54,12 +54,9 @@ def test_what_the_trial_prints_is_kept_as_text_whatever_it_looks_like(log: PodLo
     assert (tmp_path / "framework" / "pods" / f"{KATIB_TRIAL}.log").read_bytes() == text + b"\n"
 
 
-def test_events_of_another_execution_are_not_taken(log: PodLog, tmp_path: Path) -> None:
+def test_an_image_with_another_version_of_events_is_an_error_and_another_execution_nothing(log: PodLog, tmp_path: Path) -> None:
     assert feed(log, whole_log(TRIAL, [0.5], execution="other")) == []
     assert not (tmp_path / "events").exists()
-
-
-def test_an_image_with_another_version_of_events_is_an_error(log: PodLog) -> None:
     with pytest.raises(ResultsError, match="version 99"):
         feed(log, logged(header(version=99)))
 

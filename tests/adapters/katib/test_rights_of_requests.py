@@ -13,18 +13,14 @@ EXPERIMENTS = "/apis/kubeflow.org/v1beta1/namespaces/team/experiments"
     ("method", "target", "right"),
     [
         ("GET", "/version", None),
-        ("GET", "/apis/kubeflow.org", None),
         ("GET", "/apis/kubeflow.org/v1beta1", None),
         ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", None),
         ("POST", "/api/v1/namespaces", ("", "namespaces", "create")),
-        ("GET", "/api/v1/namespaces/team", ("", "namespaces", "get")),
         ("DELETE", "/api/v1/namespaces/team", ("", "namespaces", "delete")),
-        ("GET", "/api/v1/namespaces?labelSelector=a%3Db", ("", "namespaces", "list")),
         ("GET", "/api/v1/pods?labelSelector=a%3Db", ("", "pods", "list")),
         ("GET", "/api/v1/namespaces/team/pods/p/log?container=c&follow=true", ("", "pods/log", "get")),
         ("GET", f"{EXPERIMENTS}?watch=true&resourceVersion=1", ("kubeflow.org", "experiments", "watch")),
         ("GET", EXPERIMENTS, ("kubeflow.org", "experiments", "list")),
-        ("GET", f"{EXPERIMENTS}/e", ("kubeflow.org", "experiments", "get")),
         ("PATCH", f"{EXPERIMENTS}/e", ("kubeflow.org", "experiments", "patch")),
     ],
 )

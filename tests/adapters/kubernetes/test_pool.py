@@ -107,20 +107,32 @@ class Cluster:
             observe=lambda worker, event: None,
         )
 
+    def job(self, number: int) -> str:
+        """Return a Job's name."""
+        name: str = self.connection.jobs[number]["metadata"]["name"]
+        return name
+
+    def dies(self, code: int) -> Death:
+        """End the first worker's pod and its log."""
+        self.see(0, {"terminated": {"exitCode": code, "reason": "Error"}})
+        self.pool.take_log_end(self.job(0), True, False)
+        slot = self.pool._slots[0]
+        assert slot.is_over
+        death = self.pool._end(0, slot, clock.monotonic_ns())
+        assert isinstance(death, Death)
+        return death
+
     def see(self, number: int, state: dict[str, Any]) -> None:
         """Have the pool see the pod of the Job of a number."""
-        job = self.connection.jobs[number]["metadata"]["name"]
+        job = self.job(number)
         labels = {"job-name": job}
         status = {"phase": "Running", "containerStatuses": [{"name": CONTAINER, "state": state}]}
         thing = {"metadata": {"name": f"{job}-pod", "labels": labels}, "status": status}
         self.pool.take_seen(PODS, "MODIFIED", thing, clock.monotonic_ns())
 
     def say(self, number: int, line: bytes) -> list[News]:
-        job = self.connection.jobs[number]["metadata"]["name"]
-        place = self.pool._slots[0]
-        assert place.name == job
         for text in framed(line, self.context.execution_id).rstrip().split(b"\n"):
-            self.pool.take_line(job, text, clock.monotonic_ns())
+            self.pool.take_line(self.job(number), text, clock.monotonic_ns())
         news, self.pool._news = self.pool._news, []
         return news
 
@@ -170,25 +182,14 @@ def test_a_trial_that_runs_goes_on_when_its_workers_input_is_cut(cluster: Cluste
 def test_a_worker_that_ends_without_an_answer_is_dead(cluster: Cluster) -> None:
     cluster.see(0, {"running": {}})
     cluster.pool.send(0, TASK)
-    cluster.see(0, {"terminated": {"exitCode": 137, "reason": "Error"}})
-    place = cluster.pool._slots[0]
-    cluster.pool.take_log_end(place.name, True, False)
-    assert place.is_over
-    death = cluster.pool._end(0, place, clock.monotonic_ns())
-    assert isinstance(death, Death)
-    assert death.exit_code == -9
-    assert "was ended by SIGKILL" in death.cause
+    death = cluster.dies(137)
+    assert (death.exit_code, "was ended by SIGKILL" in (death.cause or "")) == (-9, True)
 
 
 def test_an_image_that_lacks_a_package_ends_deploy_and_is_the_user_s(cluster: Cluster) -> None:
-    place = cluster.pool._slots[0]
     cluster.see(0, {"running": {}})
-    cluster.pool.take_line(place.name, b"ModuleNotFoundError: No module named 'optuna'", clock.monotonic_ns())
-    cluster.see(0, {"terminated": {"exitCode": 1, "reason": "Error"}})
-    cluster.pool.take_log_end(place.name, True, False)
-    death = cluster.pool._end(0, place, clock.monotonic_ns())
-    assert isinstance(death, Death)
-    error = death.at_start()
+    cluster.pool.take_line(cluster.job(0), b"ModuleNotFoundError: No module named 'optuna'", clock.monotonic_ns())
+    error = cluster.dies(1).at_start()
     assert isinstance(error, UserError)
     assert "a worker must start, but" in str(error)
     assert "the image lacks optuna: make image ARGS='--build-arg EXTRAS=optuna,kubernetes'" in str(error)
@@ -221,7 +222,7 @@ def test_a_worker_whose_events_are_missing_is_given_up_and_nobody_is_charged_but
     assert isinstance(death, Death)
     assert "events are missing in its log" in (death.cause or "")
     assert until(lambda: bool(cluster.connection.deleted))
-    assert cluster.connection.deleted == [f"{cluster.connection.jobs[0]['metadata']['name']}-pod"]
+    assert cluster.connection.deleted == [f"{cluster.job(0)}-pod"]
     ends = [event for _, event in EventLog(cluster.context.run_dir / "events") if isinstance(event, TrialEnded)]
     assert [(end.trial, end.state, end.charged) for end in ends] == [("t00000", "failed", "infrastructure")]
     assert cluster.pool._slots == {}
@@ -229,7 +230,7 @@ def test_a_worker_whose_events_are_missing_is_given_up_and_nobody_is_charged_but
 
 def test_what_a_trial_prints_is_no_answer(cluster: Cluster) -> None:
     begin(cluster)
-    job = cluster.connection.jobs[0]["metadata"]["name"]
+    job = cluster.job(0)
     for text in (answer_line(OUTCOME), b"." + answer_line(Ready(0)), epoch("t00000", 1, 0.5)):
         cluster.pool.take_line(job, text.rstrip(), clock.monotonic_ns())
     assert cluster.pool._news == []
