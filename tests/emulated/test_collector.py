@@ -23,6 +23,7 @@ from katib_emulation.collector import (
 )
 from katib_emulation.objects import TRIALS
 from tuneoff_adapters.katib.pod import create_mark
+from tuneoff_adapters.kubernetes import layout
 
 FILE = [{"name": "METRICS", "value": "/var/log/katib/metrics.log"}]
 MEDIAN_STOP = {"name": "loss", "value": "2", "comparison": "greater", "startStep": 2}
@@ -70,9 +71,10 @@ def test_a_mark_that_the_program_made_first_changes_neither_a_stop_nor_a_failure
     epochs = "echo loss=5 >> $METRICS; sleep 0.05; echo loss=4 >> $METRICS"
     assert "Complete" in run(cluster, f"{make}; {epochs}; exec sleep 1000", trial_of(rules=[MEDIAN_STOP]))
     assert cluster.values() == [("loss", "5"), ("loss", "4")]
+    assert layout.EARLY_STOPPED in cluster.log(container="training-container")
     assert conditions(cluster.store.get(TRIALS, "job", "default")) == {"EarlyStopped": "TrialEarlyStopped"}
     assert "Failed" in run(cluster, f"{make}; exit 3", trial_of("failing", rules=[MEDIAN_STOP]), "failing")
-    assert cluster.log("failing", "training-container") == "Training Container was Failed\n"  # and no complaint of the shell
+    assert cluster.log("failing", "training-container") == f"{layout.FAILED}\n"  # and no complaint of the shell
     assert "unable to find marker: completed in contents: running" in cluster.log("failing", CONTAINER)
 
 

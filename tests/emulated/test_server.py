@@ -95,17 +95,6 @@ def test_one_connection_serves_many_requests_quickly(api: Served) -> None:
     assert sorted(seconds)[len(seconds) // 4] < 0.02
 
 
-def test_a_defect_is_a_500_and_the_server_lives_on(
-    api: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(type(api.store), "view", None)
-        code, status = api.ask("GET", "/api/v1/pods")
-    assert (code, status["reason"]) == (500, "InternalError")
-    assert "Traceback" in capsys.readouterr().err
-    assert api.ask("GET", "/api/v1/pods")[0] == 200
-
-
 def test_a_token_keeps_out_those_who_do_not_know_it_and_only_loopback_is_served() -> None:
     with served(token="secret") as api:
         assert api.server.server_address[0] == "127.0.0.1"

@@ -68,15 +68,6 @@ def test_namespace_that_is_being_deleted_is_one_line(cluster: Served, to_cluster
     assert "namespace 'team' is being deleted, so nothing can be made in it; wait until it is gone" in problem(to_cluster, plan)
 
 
-def test_namespace_that_begins_to_go_in_between_is_one_line(cluster: Served, to_cluster: Connection, plan: KatibPlan) -> None:
-    create_config_map(to_cluster, plan, config_map_manifest(plan))
-    held = {"metadata": {"name": "held", "finalizers": ["example.org/slow"]}}
-    cluster.store.create(kinds.CONFIG_MAPS, held, "team")
-    cluster.store.delete(kinds.NAMESPACES, "team")
-    with pytest.raises(InfrastructureError, match="namespace 'team' is being deleted"):
-        submit(to_cluster, plan, experiment_manifest(plan))
-
-
 def test_namespace_that_is_not_there_is_one_line(cluster: Served, to_cluster: Connection, plan: KatibPlan) -> None:
     cluster.store.delete(kinds.NAMESPACES, "team")
     assert "namespace 'team' does not exist" in problem(to_cluster, plan)

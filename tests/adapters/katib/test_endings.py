@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adapters.katib.followed_run import FIRST, Run
 from adapters.katib.katib_objects import Object, condition, container, ended, pod, trial
-from adapters.katib.test_pod import KATIB_TRIAL, environment_of, toy_spec
-from emulated.node_cluster import node_cluster, trial_of
-from katib_emulation.objects import TRIALS
 from tuneoff.experiment.spec import Budget
-from tuneoff.record.events.reader import read_header
-from tuneoff.record.events.schema import TrialEnded
 from tuneoff_adapters.kubernetes import layout
 from tuneoff_adapters.kubernetes.endings import PodLimits, ending_of
-from tuneoff_adapters.kubernetes.followed_pod import PodLog
 from tuneoff_adapters.kubernetes.resources import terminal
 
 LIMITS = PodLimits(deadline_seconds=900, memory_bytes=500_000_000)
@@ -149,54 +141,13 @@ def test_early_stopped_goes_before_what_else_katib_calls_the_trial() -> None:
     assert terminal(trial("a", condition("Running"), condition("Failed", status="False"))) is None
 
 
-LATE_RULE = {"name": "objective", "value": "0.1", "comparison": "greater", "startStep": 3}  # is never tested: the fault is before
-RULE = {**LATE_RULE, "startStep": 1}
-NAMES = (layout.CONFIG_DIR_VARIABLE, layout.RUN_DIR_VARIABLE, "PYTHONPATH")
-
-
-def run(folder: Path, fault: str | None, rule: Object, **options: Any) -> tuple[Object, Object, PodLog]:
-    """Run a trial's pod as Katib would wrap it; return its Trial, its pod and its log."""
-    environment = environment_of(toy_spec(fault or "raise", workload_options=options), folder)
-    env = [{"name": name, "value": environment[name]} for name in NAMES]
-    env.append({"name": layout.METRICS_FILE_VARIABLE, "value": layout.METRICS_FILE})
-    command = [sys.executable, "-m", layout.POD_MODULE, KATIB_TRIAL, "x=0.5", f"fault={int(bool(fault))}"]
-    trial = trial_of(rules=[rule])
-    trial["spec"]["objective"]["objectiveMetricName"] = "objective"
-    with node_cluster(folder) as cluster:
-        cluster.submit(trial=trial, command=command, container={"env": env})
-        cluster.ended()
-        lines = cluster.log(container=layout.CONTAINER).encode().splitlines()
-        header = read_header(lines[1].partition(b" ")[2], "log")
-        log = PodLog(folder, folder / "framework", header.execution_id, KATIB_TRIAL, layout.trial_id(KATIB_TRIAL))
-        assert TrialEnded not in {type(log.take(line)) for line in lines}
-        log.end()
-        return cluster.store.get(TRIALS, "job", "default"), cluster.pods()[0], log
-
-
-@pytest.mark.slow
-def test_a_killed_trial_with_rules_is_not_charged_to_its_workload(tmp_path: Path) -> None:
-    thing, its_pod, log = run(tmp_path, "sigkill", LATE_RULE)
-    ending = ending_of(thing, its_pod, LIMITS, 1, log.last_line, True, log.verdict)
-    assert (log.verdict, ending.state, ending.charged) == (layout.FAILED, "failed", "infrastructure")
-    assert "unknown exit code" in (ending.cause or "")
-    assert layout.FAILED not in (ending.cause or "")
-
-
-@pytest.mark.slow
-def test_a_stop_is_known_without_the_condition_that_katib_may_lose(tmp_path: Path) -> None:
-    thing, its_pod, log = run(tmp_path, None, RULE, epoch_seconds=1.0)
-    lost = {**thing, "status": TAKEN["status"]}
-    ending = ending_of(lost, its_pod, LIMITS, 1, log.last_line, True, log.verdict)
-    assert (ending.state, ending.stop_epoch) == ("pruned", 1)
-
-
 @pytest.mark.parametrize(("said", "code", "state"), [(layout.EARLY_STOPPED, 0, "pruned"), (layout.FAILED, 1, "failed")])
 def test_what_katib_s_shell_said_reaches_the_record(make: Callable[..., Run], said: str, code: int, state: str) -> None:
     followed = make(budget=Budget(trials=1, epochs_per_trial=2))
     followed.begins(FIRST, 0.5)
     followed.cluster.log(f"p-{FIRST}", said.encode())
     followed.pod(FIRST, "Failed" if code else "Succeeded", ended(code))
-    followed.trial(FIRST, condition("Failed" if code else "Succeeded"), rules=[RULE])
+    followed.trial(FIRST, condition("Failed" if code else "Succeeded"), rules=RULES)
     followed.succeeds(trials=1)
     end = followed.ends()[FIRST]
     assert (end.state, end.charged) == (state, "infrastructure" if code else None)

@@ -166,12 +166,6 @@ def test_pods_that_had_to_wait_for_room_are_flagged(run: Run, monkeypatch: pytes
     assert (flag.name, flag.text.split(":")[0]) == ("pods_waited", "1 pods had to wait for room in the cluster")
 
 
-def test_refused_settings_end_the_run_at_once(run: Run) -> None:
-    run.experiment(condition("Failed", "ExperimentFailed", "refused"))
-    with pytest.raises(StepError, match=f"experiment {run.plan.experiment}: ExperimentFailed: refused"):
-        run.follower.wait_first_trial()
-
-
 def test_a_suggestion_that_never_gets_ready_ends_setup_before_the_step_s_limit(make: Callable[..., Run]) -> None:
     quota = ("ReplicaSet", "-random-5d", "FailedCreate", "exceeded quota: q")
     run = make(quota, timeouts=Timeouts(setup_seconds=0.8))

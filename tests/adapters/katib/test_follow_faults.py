@@ -8,9 +8,9 @@ import pytest
 
 from adapters.katib.followed_run import DONE, FIRST, SECOND, Run
 from adapters.katib.katib_objects import ended
-from adapters.katib.pod_lines import epoch, header, own_end, started
+from adapters.katib.pod_lines import epoch, header, started
 from tuneoff.base import clock
-from tuneoff.experiment.spec import Budget, Timeouts
+from tuneoff.experiment.spec import Timeouts
 from tuneoff.record.events import schema
 from tuneoff_adapters.kubernetes import pod_follower, sources
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
@@ -27,26 +27,6 @@ SILENT = Unreachable("GET /log: no answer in time")  # as from a node that hangs
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(pod_follower, "BACK_NS", 0)
-
-
-def show_block(run: Run, suffix: str, zero_ns: int, start: float, end: float | None, **process: object) -> None:
-    """Show the log of a trial that went on while nobody could look, as a whole; seconds after `zero_ns`."""
-    lines = [header(run.context.execution_id, **process), started(suffix, {"x": 0.5}, t=zero_ns + int(start * S))]
-    if end is not None:
-        lines.append(own_end(suffix, 2, epochs=0, t=zero_ns + int(end * S)))
-    run.runs(suffix, *run.logged(*lines))
-
-
-def test_a_trial_of_another_host_that_is_seen_late_was_submitted_no_later_than_it_started(run: Run) -> None:
-    anchor = clock.anchor()
-    zero = 1000 * S  # of a host that was started lately
-    theirs = {"boot_id": "another", "anchor_monotonic_ns": zero, "anchor_wall_ns": anchor.wall_ns - 18 * S}
-    show_block(run, FIRST, zero, 0.0, 1.0, **theirs)
-    assert until(lambda: bool(run.events(schema.TrialSubmitted)))
-    record = run.record()
-    assert {flag.name for flag in record.flags} <= {"declared_mismatch"}  # its log shows no epoch
-    assert record.trials[0].attempts[0].submitted_ns == record.trials[0].attempts[0].started_ns
-    assert record.clock_uncertainty_ns < S
 
 
 @pytest.mark.parametrize("problem", [REFUSED, SILENT], ids=["refused", "silent"])
@@ -102,14 +82,6 @@ def test_no_trial_is_killed_while_the_server_is_away(make: Callable[..., Run]) -
     assert run.cluster.deleted == []
     run.cluster.is_there.set()
     assert until(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")])
-
-
-def test_the_time_of_the_run_ends_it_though_the_server_is_away(make: Callable[..., Run]) -> None:
-    run = make(budget=Budget(trials=2, epochs_per_trial=2, wall_clock_seconds=0.6))
-    run.begins(FIRST, 0.5)
-    run.cluster.is_there.clear()
-    run.follower.wait_end()
-    assert run.ends()[FIRST].state == "cancelled"
 
 
 def test_a_trial_s_time_counts_from_its_start_and_not_from_when_that_came_through(make: Callable[..., Run]) -> None:

@@ -75,13 +75,6 @@ def test_any_sequence_of_cuts_gives_each_line_and_each_event_once_and_in_order(
     assert [event.seq for _, event in EventLog(folder / "events")] == list(range(len(LINES) - 1))  # one line is not an event
 
 
-@pytest.mark.parametrize("is_cut", [False, True])
-def test_a_cut_at_any_byte_loses_and_repeats_nothing(is_cut: bool) -> None:
-    for end in range(len(TEXT)):
-        lines, stream = read(Server([Reply(TEXT[:end], 7, is_cut)]))
-        assert (lines, stream.is_complete) == (LINES, True)
-
-
 @settings(max_examples=40, deadline=None)
 @given(repeats=st.lists(st.integers(0, len(LINES)), max_size=6))
 def test_lines_that_are_given_again_make_no_second_event(tmp_path_factory: pytest.TempPathFactory, repeats: list[int]) -> None:

@@ -229,14 +229,6 @@ def test_namespace_that_hangs_without_objects_tells_its_conditions(api: FakeApi,
     assert "all well" not in str(caught.value)
 
 
-def test_slow_server_is_asked_several_things_at_once(cluster: Served, tmp_path: Path) -> None:
-    deployed(cluster, OWN)
-    with FaultyProxy(cluster.url) as proxy:
-        proxy.delay_seconds = 0.15
-        remove(Connection(write_kubeconfig(tmp_path / "proxied", proxy.url)), OWN, 40.0)
-        assert proxy.overlapping() >= 4  # of about 10; one after the other: of none
-
-
 SERVING = (kinds.DEPLOYMENTS, kinds.SERVICES, kinds.SERVICE_ACCOUNTS, kinds.ROLES, kinds.ROLE_BINDINGS)
 
 

@@ -146,17 +146,6 @@ def test_another_trial_is_asked_for_before_the_repeated_one_is_ended(listed: Run
     assert names == {FIRST: FIRST, SECOND: FIRST, THIRD: THIRD}  # should Katib name the repeated one as its best
 
 
-def test_where_all_have_been_given_a_repeated_one_is_ended_and_none_is_asked_for(listed: Run) -> None:
-    completes(listed, FIRST, 0)
-    completes(listed, SECOND, 1)
-    begins(listed, THIRD, 1)
-    assert until(lambda: listed.cluster.deleted == [("pods", f"p-{THIRD}")])
-    listed.trial(THIRD, *FAILED, values={LIST_INDEX: "1"})
-    listed.succeeds(trials=3)
-    assert listed.cluster.patched == []
-    assert listed.record().refusals == ()
-
-
 @pytest.mark.parametrize("fewest", [0, 10])
 def test_what_is_never_given_is_the_infrastructure_s_with_why(listed: Run, monkeypatch: pytest.MonkeyPatch, fewest: int) -> None:
     monkeypatch.setattr(follow, "FEWEST_REPEATS", fewest)
