@@ -60,13 +60,3 @@ class FromFile(Workload):
 
     def _value(self, what: str) -> float:
         return int(hashlib.sha256(f"{what} {self._key}".encode()).hexdigest()[:8], 16) / 2**32
-
-
-class Telltale(FromFile):
-    """Takes any options, says nothing of foreign ones, and tells with which it was made."""
-
-    made: ClassVar[list[Mapping[str, Any]]] = []
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self.made.append(options)
-        super().__init__({})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,12 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.run_record import RunRecord
 from tuneoff.registry import adapter_class, workload_class
 from tuneoff.run.finish import finish
-from tuneoff.run.progress import Listener, LiveRun
+from tuneoff.run.progress import LiveRun
 from tuneoff.run.supervisor.leftovers import remembered
 from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
 from tuneoff.run.supervisor.run import RunRequest, supervise
-from tuneoff.trust.check.footprint import Footprint, ListeningSocket, RunTraces, left_since
-from tuneoff.trust.check.one_run import processes_of
-
-LOOK_SECONDS = 0.3
+from tuneoff.trust.check.footprint import Footprint, ListeningSocket, left_since
+from tuneoff.trust.check.one_run import OutsideObserver
 
 SPACE = SearchSpace(
     {
@@ -57,23 +54,6 @@ class Made:
 
     def events(self, kind: type[schema.Event] = schema.Event) -> list[Any]:
         return [event for _, event in EventLog(self.folder / "events").merged() if isinstance(event, kind)]
-
-
-@dataclass
-class Watcher(Listener):
-    """A listener that looks at the run from outside, and may act once."""
-
-    seen: RunTraces = field(default_factory=RunTraces)
-    looked: float = 0.0
-    act: Callable[[LiveRun, Path], bool] | None = None
-    folder: Path | None = None
-
-    def run_progress(self, live: LiveRun) -> None:
-        if time.monotonic() - self.looked > LOOK_SECONDS:
-            self.seen.look(processes_of(live.run_id))
-            self.looked = time.monotonic()
-        if self.act is not None and self.folder is not None and self.act(live, self.folder):
-            self.act = None
 
 
 def a_pod_trains(folder: Path) -> bool:
@@ -122,7 +102,7 @@ def make(
     target = f"{cls.__module__}:{cls.__qualname__}"
     run = RunSpec(experiment=spec, adapter=adapter, adapter_target=target, platform=platform, seed=seed, options=options or {})
     before = Footprint.now()
-    watcher = Watcher(act=act, folder=results / "runs" / run.run_id)
+    watcher = OutsideObserver(None if act is None else lambda live: act(live, results / "runs" / run.run_id))
     with ReservedProcessors() as reserved:
         processors = reserve_processors([run], reserved)
         interrupt = interrupt or threading.Event()

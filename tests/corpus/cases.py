@@ -9,20 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-How = Literal[
-    "compare",
-    "export",
-    "add a seed",
-    "interrupt",
-    "kill at once",
-    "kill",
-    "kill and resume",
-    "retry failed",
-    "disturb",
-    "reproduce",
-]
 REMOVED = "removed"  # in place of a new text: the file
 ONE, TWO = {"count": 1, "cpus": 1}, {"count": 2, "cpus": 1}
 SPACE = {
@@ -67,7 +55,7 @@ class Case:
     name: str
     experiment: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    how: How = "compare"
+    how: str = "compare"  # a function of `make.py`
     of: str = ""  # the folder that this one is a changed copy of
     changes: Sequence[tuple[str, str, str]] = ()  # (files, old text, new text): once, in the first that has it; "" cuts it in two
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find its own folder alone
 
-from corpus.cases import CASES, REMOVED, Case, How
+from corpus.cases import CASES, REMOVED, Case
 from corpus.figures import EXPECTED, FOLDERS, SUFFIX, figures, unpack, written
 from tuneoff.measure.stored import derived_run
 from tuneoff.record.end import end_bytes, key_of
@@ -117,7 +117,7 @@ def reproduce(case: Case) -> None:
     start("reproduce", "bundle.tar.gz", "--output", case.name).wait(LONGEST_SECONDS)
 
 
-HOW: dict[How, Callable[[Case], object]] = {
+HOW: dict[str, Callable[[Case], object]] = {
     "compare": compare,
     "export": compare_and_export,
     "add a seed": add_seed,

@@ -56,11 +56,6 @@ class Missing(Brief):
         return {name: float("nan") for name in super().validate()}
 
 
-class Texting(Brief):
-    def validate(self) -> Mapping[str, Any]:
-        return {name: str(value) for name, value in super().validate().items()}
-
-
 class Tiring(Brief):
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         if epoch > 3:
@@ -207,12 +202,6 @@ class Forgetful(Brief):
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
         os.close(tempfile.mkstemp(prefix="litter-")[0])
-
-
-class Littering(Brief):
-    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
-        super().load(configuration, seeds)
-        Path("litter").touch()
 
 
 class Overwriting(Brief):

@@ -23,7 +23,6 @@ timeouts: {{trial_seconds: 60}}
 """
 DEFECTS = {
     "Missing": "metric.given",
-    "Texting": "metric.given",
     "Deciding": "metric.given",
     "Tiring": "epochs.planned",
     "EndsElsewhere": "seeds.repeat",
@@ -34,7 +33,6 @@ DEFECTS = {
     "Restarting": "state.resumes",
     "Threaded": "threads.limited",
     "Leaving": "left.processes",
-    "Littering": "left.files",
     "Overwriting": "left.files",
     "Costing": "cost.follows",
     "Peeking": "splits.disjoint",

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from builders.bundles import packed
 from builders.results_folders import Results, write_examples
 
 
@@ -14,9 +13,3 @@ from builders.results_folders import Results, write_examples
 def results(tmp_path: Path) -> Results:
     """Return a folder with both worked examples, in which nothing is wrong."""
     return write_examples(tmp_path / "results")
-
-
-@pytest.fixture
-def bundle(results: Results, tmp_path: Path) -> Path:
-    """Return its bundle."""
-    return packed(results.path, tmp_path / "example.tar.gz").path

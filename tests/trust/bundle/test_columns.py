@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -189,24 +188,6 @@ def test_the_interval_is_that_of_the_mean_of_further_runs() -> None:
     assert "in [0.871911, 0.968089], where 95 % of such runs lie by the bundle's 5 seeds" in one.why
     four = next(quality_columns("c", seeds([0.90, 0.91, 0.92, 0.93, 0.94]), seeds([0.95] * 4)))
     assert four.answer is ReproductionAnswer.DIFFERENT
-
-
-def test_one_in_twenty_runs_of_the_same_kind_is_outside() -> None:
-    generator = random.Random(0)
-    outside = 0
-    for _ in range(1000):
-        *theirs, ours = (generator.gauss(0.9, 0.01) for _ in range(6))
-        outside += next(quality_columns("c", seeds_of(theirs), seeds_of([ours]))).answer is ReproductionAnswer.DIFFERENT
-    assert 30 <= outside <= 70
-
-
-def seeds_of(values: Sequence[float]) -> list[RunRecord]:
-    """As `seeds`, from two records: they differ in their metrics alone."""
-    base = replace(BASE, run_id="0")
-    return [replace(base, metrics={"quality.validation": metric(value, "a")}) for value in values]
-
-
-BASE = record_of(SPEC)
 
 
 def shifted(by: Sequence[float]) -> RunRecord:

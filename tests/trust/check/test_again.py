@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,9 @@ import pytest
 
 from builders.check_evidence import evidence, made, trial
 from trust.check.controls import planted_surroundings
-from tuneoff.base.findings import Finding, chosen, failed
+from tuneoff.base.findings import Finding, chosen
 from tuneoff.measure.use import SHARE
 from tuneoff.record.metric_value import metric_value
-from tuneoff.record.run_record import RunStatus
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff.trust.check.make import AGAIN, check_adapter, subject_of, tried_again
@@ -58,20 +56,6 @@ def test_what_fails_at_a_limit_of_time_is_tried_again_and_its_text_has_both_trie
     assert (finding.verdict, asked) == (verdict, [check_id] * is_made_again)
     for word in words:
         assert word in finding.text
-
-
-@pytest.mark.parametrize(
-    ("status", "state", "is_told"), [("timeout", BUSY, True), ("timeout", QUIET, False), ("failed", BUSY, False)]
-)
-def test_a_failure_over_a_run_that_timed_out_tells_of_a_busy_machine(status: RunStatus, state: float, is_told: bool) -> None:
-    run = _faulty(state=state).runs["faulty"]
-    assert run.stored is not None
-    found = evidence(replace(run, stored=replace(run.stored, status=status, reason="why")))
-    check = next(one for one in CHECKS if "faulty" in one.reads and not one.has_time_limit)
-    check = replace(check, judge=lambda evidence: failed("nothing came"))
-    (finding,) = tried_again([check], found, lambda late: pytest.fail("it has no time limit"))
-    assert finding.text.startswith("nothing came")
-    assert ("other programs used 93 % of" in finding.text) == is_told
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from tuneoff.experiment.spec import Failures
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RefusalRecord
 from tuneoff.trust.check import planned_runs as experiments
+from tuneoff.trust.check.checks.failures import EXPECTED
 from tuneoff.trust.check.checks.space import _outside
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, Refusals, RequestAnswer
 from tuneoff.trust.check.footprint import Leftover
@@ -243,3 +244,36 @@ def test_a_configuration_has_a_value_of_each_dimension_and_no_other(changes: dic
     configuration = {name: value for name, value in given.items() if value is not None}
     for problem, expected in zip(_outside(experiments.LISTED, configuration), problems, strict=True):
         assert problem.startswith(expected)
+
+
+def _all_failed(**states: Any) -> FinishedRun:
+    """Return a run whose trials failed as they have to, but for those whose state is given, by their act."""
+    trials = []
+    for number, (act, (cause, charged)) in enumerate(EXPECTED.items()):
+        state = states.get(act, "failed")
+        about = {"cause": cause or "died", "charged": charged[0]} if state == "failed" else {}
+        trials.append(trial(number, None, state, act=act, level=number / 10, **about))
+    return made("faulty", trials)
+
+
+@pytest.mark.parametrize(
+    ("check_id", "sound", "broken"),
+    [
+        ("failures.recorded", _all_failed(), _all_failed(**{"raise": "completed"})),
+        ("budget.early-ends", made("early-ends"), made("early-ends", record_fields={"status": "timeout", "reason": "late"})),
+        (
+            "threads.per-trial",
+            made("honest-max", notes=[{"what": "load", "t": 0, "threads_told": 1}]),
+            made("honest-max", notes=[{"what": "load", "t": 0, "threads_told": 2}]),
+        ),
+        (
+            "test.best-tested",
+            *(
+                made("honest-min", [trial(0, 0.5)], "t00000", events=[schema.Tested(seq=0, t=0, trial=tested, scores={})])
+                for tested in ("t00000", "t00001")
+            ),
+        ),
+    ],
+)
+def test_what_else_breaks_a_rule(check_id: str, sound: FinishedRun, broken: FinishedRun) -> None:
+    assert [finding(check_id, evidence(run)).verdict for run in (sound, broken)] == ["passed", "failed"]

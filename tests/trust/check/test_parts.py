@@ -117,28 +117,20 @@ def test_each_thing_that_is_declared_is_asked_for() -> None:
     assert "declared sampler 'tpe'" not in asked(Plain, declared=True)
 
 
-def test_an_adapter_needs_a_platform() -> None:
-    with pytest.raises(ValueError, match="`platforms` must name at least one"):
-        Capabilities(framework="none", platforms=())
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "text"),
-    [
+def test_what_is_declared_has_its_type() -> None:
+    wrong: tuple[tuple[str, Any, str], ...] = (
         ("retry", True, "capabilities.retry must be a Support (e.g. Support.YES), but got True"),
         ("database", Support.YES, "capabilities.database must be True or False, but got Support.YES"),
         ("samplers", {"tpe": True}, "capabilities.samplers['tpe'] must be an Offer (e.g. Offer()), but got True"),
         ("pruners", {"asha": Support.YES}, "capabilities.pruners['asha'] must be an Offer (e.g. Offer()), but got Support.YES"),
-    ],
-)
-def test_what_is_declared_has_its_type(field: str, value: Any, text: str) -> None:
-    with pytest.raises(TypeError, match=re.escape(text)):
-        replace(Plain.capabilities, **{field: value})
-
-
-def test_an_offer_is_supported_or_not_by_somebody() -> None:
+    )
+    for field, value, text in wrong:
+        with pytest.raises(TypeError, match=re.escape(text)):
+            replace(Plain.capabilities, **{field: value})
     with pytest.raises(TypeError, match=r"support of an Offer must be a Support \(e\.g\. Support\.YES\), but got True"):
         Offer(support=True)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`platforms` must name at least one"):
+        Capabilities(framework="none", platforms=())
 
 
 def trained(configuration: dict[str, Any], epochs: int = 3, **options: Any) -> list[float]:

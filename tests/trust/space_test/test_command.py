@@ -173,7 +173,7 @@ def test_a_sampler_that_hangs_is_ended_with_all_that_it_started(verify: Verify, 
     assert of_folder(temporary) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM])
 @pytest.mark.slow
 def test_an_interruption_leaves_nothing(tmp_path: Path, temporary: Path, number: signal.Signals) -> None:
     path = write_file(tmp_path / "experiment.yaml", FILE)

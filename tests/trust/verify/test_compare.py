@@ -12,7 +12,7 @@ from msgspec import UNSET
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.attribution.pieces import EnergyPiece
 from tuneoff.record.metric_value import MetricValue, metric_value
-from tuneoff.trust.verify.consistency import wrong_sums
+from tuneoff.trust.verify.consistency import PARTITION, wrong_sums
 from tuneoff.trust.verify.findings import ValueDifference, differences, is_same, show
 
 JSON = some.recursive(
@@ -87,44 +87,28 @@ def _metrics(**values: float) -> dict[str, MetricValue]:
     return {name.replace("__", "."): metric_value(value, "s") for name, value in values.items()}
 
 
-PARTS = {
-    f"time__{name}": 1.0
-    for name in ("deploy", "setup", "trial", "result_collection", "test", "metric_collection", "undeploy", "unassigned")
-}
+PARTS = {f"time__{name}": 1.0 for name in PARTITION}
+SLOTS = {"slots__busy": 5.0, "slots__overhead": 3.0, "slots__idle": 1.0}
+ENERGY = {"energy__idle": 3.0, "energy__job": 10.0, "energy__node": 12.0}
 NOTHING = EnergyAccount(reason="no power was sampled in this run")
+ACCOUNT = EnergyAccount(
+    attempts={("1", 0): (EnergyPiece(0, 10, 5.0), EnergyPiece(10, 20, 2.0))},
+    parts={"idle": (EnergyPiece(0, 20, 3.0),), "others": (EnergyPiece(0, 20, 1.0),)},
+    node=(EnergyPiece(0, 20, 12.0),),
+)
 
 
-def test_a_partition_that_sums_up_is_right() -> None:
-    assert list(wrong_sums(_metrics(time__jct=8.0, **PARTS), NOTHING)) == []
-
-
-def test_a_partition_that_does_not_sum_up_is_named() -> None:
-    (wrong,) = wrong_sums(_metrics(time__jct=9.0, **PARTS), NOTHING)
-    assert (wrong.what, wrong.text) == ("time.jct", "it is 9, but its parts sum to 8")
-
-
-def test_slot_time_that_does_not_sum_up_is_named() -> None:
-    metrics = _metrics(slots__slot_time=10.0, slots__busy=5.0, slots__overhead=3.0, slots__idle=1.0)
-    (wrong,) = wrong_sums(metrics, NOTHING)
-    assert wrong.what == "slots.slot_time"
-
-
-def _account() -> EnergyAccount:
-    return EnergyAccount(
-        attempts={("1", 0): (EnergyPiece(0, 10, 5.0), EnergyPiece(10, 20, 2.0))},
-        parts={"idle": (EnergyPiece(0, 20, 3.0),), "others": (EnergyPiece(0, 20, 1.0),)},
-        node=(EnergyPiece(0, 20, 12.0),),
-    )
-
-
-def test_energy_that_sums_up_is_right() -> None:
-    metrics = _metrics(energy__idle=3.0, energy__job=10.0, energy__node=12.0)
-    assert list(wrong_sums(metrics, _account())) == []
-
-
-@pytest.mark.parametrize("name", ["idle", "job", "node"])
-def test_energy_that_does_not_sum_up_is_named(name: str) -> None:
-    right = {"idle": 3.0, "job": 10.0, "node": 12.0}
-    metrics = _metrics(**{f"energy__{part}": value for part, value in {**right, name: right[name] + 0.5}.items()})
-    (wrong,) = wrong_sums(metrics, _account())
-    assert wrong.what == f"energy.{name}"
+@pytest.mark.parametrize(
+    ("values", "account", "wrong"),
+    [
+        ({"time__jct": 8.0, **PARTS}, NOTHING, []),
+        ({"time__jct": 9.0, **PARTS}, NOTHING, [("time.jct", "it is 9, but its parts sum to 8")]),
+        ({"slots__slot_time": 10.0, **SLOTS}, NOTHING, [("slots.slot_time", "it is 10, but its parts sum to 9")]),
+        (ENERGY, ACCOUNT, []),
+        ({**ENERGY, "energy__idle": 3.5}, ACCOUNT, [("energy.idle", "it is 3.5, but its pieces sum to 3")]),
+        ({**ENERGY, "energy__job": 10.5}, ACCOUNT, [("energy.job", "it is 10.5, but its pieces sum to 10")]),
+        ({**ENERGY, "energy__node": 12.5}, ACCOUNT, [("energy.node", "it is 12.5, but its pieces sum to 12")]),
+    ],
+)
+def test_what_does_not_sum_up_is_named(values: dict[str, float], account: EnergyAccount, wrong: list[tuple[str, str]]) -> None:
+    assert list(wrong_sums(_metrics(**values), account)) == wrong

@@ -9,8 +9,7 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,7 +19,6 @@ import tuneoff
 from builders.event_logs import Log, Writer, example_a, example_b
 from builders.results_folders import Results, edit, write_examples
 from builders.specs import make_spec
-from builders.stored import derive_again
 from tuneoff.base.layout import RECORD
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.metric_catalogue import METRICS
@@ -28,37 +26,14 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_run
 from tuneoff.record.end import read_end, write_end
 from tuneoff.record.endings import KILLED, Ruling
-from tuneoff.record.events import schema
 from tuneoff.record.flag_meanings import EXCLUDING
 from tuneoff.trust.verify.results import run_all, verify
-
-
-def keep(writer: Writer, events: Iterable[schema.Event]) -> None:
-    """Let a process have written these events alone."""
-    writer.events = [msgspec.structs.replace(event, seq=number) for number, event in enumerate(events)]
-
-
-def cut(log: Log, second: float) -> Log:
-    """Return the log as a kill at that second leaves it."""
-    end = log.coordinator.process.t + round((second + 1) * 1e9)
-    for writer in log.writers:
-        keep(writer, [event for event in writer.events if event.t <= end])
-    log.writers = [writer for writer in log.writers if writer.events]
-    return log
 
 
 def left(tmp_path: Path, log: Log, spec: RunSpec, ruling: Ruling | None = None) -> tuple[Path, Path]:
     """Return a folder of results with one execution, which left these events, and the folder of that."""
     results = Results(tmp_path / "results", [spec])
     return results.path, results.add_log(spec, log, ruling)
-
-
-def test_the_worked_examples_are_verified(tmp_path: Path) -> None:
-    found = verify(write_examples(tmp_path / "results").path)
-    assert found.is_verified
-    assert [outcome.trials for outcome in found.outcomes] == [3, 3]
-    assert sum(outcome.samples for outcome in found.outcomes) > 300
-    assert sum(outcome.values for outcome in found.outcomes) > 1000
 
 
 def test_one_process_or_several_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,44 +60,6 @@ _die_parent = os.getpid()
 def test_work_of_a_process_that_died_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuneoff.trust.verify.results.usable_processes", lambda tasks: 2)
     assert run_all(_die, list(range(9)), [1] * 9) == [number * number for number in range(9)]
-
-
-@pytest.mark.parametrize("status", ["done", "failed"])
-def test_a_run_that_ended_by_itself_is_recomputed_whole(tmp_path: Path, status: str) -> None:
-    log, spec = example_a()
-    if status == "failed":
-        for writer in log.writers:
-            keep(writer, [event for event in writer.events if not isinstance(event, schema.Tested)])
-    results, folder = left(tmp_path, log, spec)
-    assert read_run(folder).status == status
-    found = verify(results)
-    assert found.is_verified
-    assert found.outcomes[0].stated == []
-
-
-def test_an_interrupted_run_and_what_was_not_begun_are_told(tmp_path: Path) -> None:
-    log, spec = example_b()
-    cut(log, 30)
-    ruling = Ruling(status="interrupted", reason="interrupted by the user", charged="user")
-    supervisor = log.process("supervisor", -2)
-    supervisor.add(schema.RunStopped, 30.5, cause=ruling.reason or "", charged="user", cancels=True)
-    results = Results(tmp_path / "results", [spec, replace(spec, seed=1), replace(spec, seed=2)], skipped=[1])
-    results.add_log(spec, log, ruling)
-    found = verify(results.path)
-    assert found.is_verified
-    assert found.outcomes[0].stated == ["status: interrupted, interrupted by the user (charged: user)"]
-    assert [run.name for run in found.not_begun] == ["serial random seed 2"]
-    assert [run.skip_reason for run in found.skipped] == ["adapter 'x' needs the x package"]
-
-
-def test_a_run_whose_command_was_killed_is_verified(tmp_path: Path) -> None:
-    log, spec = example_b()
-    results, folder = left(tmp_path, cut(log, 38), spec, KILLED)
-    write_end(folder, msgspec.structs.replace(read_end(folder), environment={}))  # nobody was left who knew it
-    derive_again(folder)
-    found = verify(results)
-    assert found.is_verified
-    assert "no analysis_digest" in found.outcomes[0].notes[0]
 
 
 def test_a_killed_run_whose_events_are_done_is_told(tmp_path: Path) -> None:
@@ -191,17 +128,6 @@ def test_clocks_of_a_host_are_no_defect(tmp_path: Path, host: Callable[[], tuple
     assert verify(results).is_verified
 
 
-def test_seals_of_event_files_alone_by_their_bare_names_are_a_defect(tmp_path: Path) -> None:
-    results = write_examples(tmp_path / "results")
-    for path in results.path.glob("runs/*/*/end.json"):
-        end = read_end(path.parent)
-        events = [file for file in end.sealed if file.name.startswith("events/")]
-        write_end(
-            path.parent, msgspec.structs.replace(end, sealed=tuple(replace(file, name=Path(file.name).name) for file in events))
-        )
-    assert not verify(results.path).is_verified
-
-
 @pytest.mark.parametrize("content", ["", "{", "[" * 200_000, '{\n "format_version": 5,\n "key": "of another tuneoff"}'])
 def test_a_stored_record_that_no_reader_takes_is_told_and_no_defect(tmp_path: Path, content: str) -> None:
     results = write_examples(tmp_path / "results")
@@ -256,10 +182,3 @@ def test_what_an_earlier_tuneoff_stated_to_be_emulated_has_a_flag_and_is_verifie
 def test_a_folder_without_a_plan_is_no_results_folder(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="is not a results folder"):
         verify(tmp_path)
-
-
-def test_a_plan_whose_runs_were_not_begun_is_verified(tmp_path: Path) -> None:
-    results = Results(tmp_path / "results", [make_spec()])
-    found = verify(results.path)
-    assert found.is_verified
-    assert len(found.not_begun) == 1

@@ -197,17 +197,16 @@ def exact_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
         for old, new in common
         if old.state != new.state or ((pruner == "none" or new.state == "completed") and len(_epochs(old)) != len(_epochs(new)))
     ]
-    excuse = None
+    budget, reason = experiment.budget, pair.lost_epochs_excuse
+    if budget.epochs_total is not None and experiment.workers.count > 1:
+        reason = "with several workers timing decides which one gets the last epochs"
+    elif reason is None and budget.wall_clock_seconds is not None:
+        reason = "the budget is a time"
+    elif reason is None and experiment.objective.stop:
+        reason = "what runs at the goal is ended"
+    excuse = pair.after_seed(reason)
     if pruner not in NOT_ADAPTIVE:
         excuse = pair.seeds_excuse or pair.bits_excuse or pair.after_seed("a pruner's decision may depend on timing")
-    elif experiment.budget.epochs_total is not None and experiment.workers.count > 1:
-        excuse = pair.after_seed("with several workers timing decides which one gets the last epochs")
-    elif pair.lost_epochs_excuse is not None:
-        excuse = pair.after_seed(pair.lost_epochs_excuse)
-    elif experiment.budget.wall_clock_seconds is not None:
-        excuse = pair.after_seed("the budget is a time")
-    elif experiment.objective.stop:
-        excuse = pair.after_seed("what runs at the goal is ended")
     if common:
         equal = None if unequal else f"{len(common)} of {len(common)} trials ended alike"
         different = f"{len(unequal)} of {len(common)} ended differently ({', '.join(unequal[:1])})"
@@ -344,26 +343,21 @@ def _values(runs: Sequence[RunRecord], name: str) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A metric, the widest ratio that counts as the same, when it is scaled by the sentinels, and what may be too short."""
+    """A metric, the widest ratio that counts as the same, the time below which both tell nothing, and when sentinels scale it."""
 
     metric: str
     band: float
+    floor: tuple[str, float] | None  # a metric in ms, and seconds
     scaled: Literal["always", "across machines", "never"] = "always"
-    floor: Literal["its time", "the run", "none"] = "its time"
 
 
+TIMES = ("time.jct_without_test", "time.jct", "time.deploy", "time.trial", "time.test", "overhead.per_trial")
+SHORT_RUN = ("time.jct", SHORT_RUN_SECONDS)
 BOUNDS = (
-    Bound("time.jct_without_test", 2.0),
-    Bound("time.jct", 2.0),
-    Bound("time.deploy", 2.0),
-    Bound("time.trial", 2.0),
-    Bound("time.test", 2.0),
-    Bound("overhead.per_trial", 2.0),
-    Bound("energy.cpu_seconds", 1.5, "across machines", "the run"),
-    Bound("energy.job", 2.0, floor="the run"),
-    Bound("carbon.job", 2.0, floor="the run"),
-    Bound("cost.job", 2.0, floor="the run"),
-    Bound("memory.peak_rss", 1.25, "never", "none"),
+    *(Bound(name, 2.0, (name, SHORT_TIME_SECONDS)) for name in TIMES),
+    Bound("energy.cpu_seconds", 1.5, SHORT_RUN, "across machines"),
+    *(Bound(name, 2.0, SHORT_RUN) for name in ("energy.job", "carbon.job", "cost.job")),
+    Bound("memory.peak_rss", 1.25, None, "never"),
 )
 
 
@@ -406,10 +400,10 @@ def machine_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
 
 def _short(pair: RunPair, bound: Bound) -> str | None:
     """Return which floor both values are below, in words; None: they are long enough, or the runs' lengths are not known."""
-    if bound.floor == "none":
+    if bound.floor is None:
         return None
-    name, floor = (bound.metric, SHORT_TIME_SECONDS) if bound.floor == "its time" else ("time.jct", SHORT_RUN_SECONDS)
+    name, floor = bound.floor
     times = [run.metrics.get(name) for run in (pair.bundle, pair.here)]
     if any(time is None or time.value is None or time.value / MS_PER_SECOND >= floor for time in times):
         return None
-    return f"{'both are' if bound.floor == 'its time' else 'time.jct of both is'} below {floor:g} s"
+    return f"{'both are' if name == bound.metric else f'{name} of both is'} below {floor:g} s"

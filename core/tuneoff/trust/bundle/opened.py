@@ -161,14 +161,14 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
     Raises:
         ExperimentError: the bundle has no run that is done, or none of such an adapter.
     """
-    candidates = eligible(bundle)
-    if not candidates:
+    done = eligible(bundle)
+    if not done:
         raise ExperimentError(f"{bundle.path} has no run that is done, so there is nothing to reproduce")
     if adapters is not None:
         candidates = [
-            run for run in candidates if {run.label, run.spec.adapter, f"{run.spec.adapter}@{run.spec.platform}"} & {*adapters}
+            run for run in done if {run.label, run.spec.adapter, f"{run.spec.adapter}@{run.spec.platform}"} & {*adapters}
         ]
-        names = {run.label for run in eligible(bundle)} | {run.spec.adapter for run in eligible(bundle)}
+        names = {name for run in done for name in (run.label, run.spec.adapter)}
         unknown = [name for name in adapters if name.partition("@")[0] not in {label.partition("@")[0] for label in names}]
         if unknown or not candidates:
             wrong = (unknown or list(adapters))[0]
@@ -176,27 +176,24 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
                 f"{bundle.path} has no run of adapter {wrong!r} that is done; it has: {', '.join(sorted(names))}"
             )
     else:
-        outside = candidates[0]
-        candidates = [run for run in candidates if run.spec.platform == LOCAL]
+        candidates = [run for run in done if run.spec.platform == LOCAL]
         if not candidates:
-            where = f"{outside.spec.adapter}@{outside.spec.platform}"
+            where = f"{done[0].spec.adapter}@{done[0].spec.platform}"
             raise ExperimentError(f"{bundle.path} has only runs outside this machine ({where}), and none is run there; {TRUSTED}")
     if everything:
         return candidates
-    chosen = set()
-    for label in dict.fromkeys(run.label for run in candidates):
-        # The runs of one adapter, cheapest first, each group once before one comes twice.
-        costs = []
-        for run in (run for run in candidates if run.label == label and not run.spec.copy):
-            jct = bundle.records[run.run_id].metrics.get("time.jct")
-            cost = float(jct.value) if jct is not None and jct.value is not None else float("inf")
-            costs.append((cost, run.run_id, group_of(run)))
-        earlier: Counter[tuple[str, str]] = Counter()
-        ranked = []
-        for cost, run_id, group in sorted(costs):
-            ranked.append((earlier[group], cost, run_id))
-            earlier[group] += 1
-        chosen |= {run_id for _, _, run_id in sorted(ranked)[:runs]}
+    # The runs of each adapter, cheapest first, each group once before one comes twice.
+    costs = []
+    for run in (run for run in candidates if not run.spec.copy):
+        jct = bundle.records[run.run_id].metrics.get("time.jct")
+        cost = float(jct.value) if jct is not None and jct.value is not None else float("inf")
+        costs.append((cost, run.run_id, group_of(run)))
+    earlier: Counter[tuple[str, str]] = Counter()
+    ranked: dict[str, list[tuple[int, float, str]]] = {}
+    for cost, run_id, group in sorted(costs):
+        ranked.setdefault(group[0], []).append((earlier[group], cost, run_id))
+        earlier[group] += 1
+    chosen = {run_id for runs_of_adapter in ranked.values() for _, _, run_id in sorted(runs_of_adapter)[:runs]}
     together = {run.spec.shared_key for run in candidates if run.run_id in chosen}
     return [run for run in candidates if run.spec.shared_key in together]
 
@@ -230,9 +227,8 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
     warm = [run for run in bundle.plan.runs if run.spec.warm_up and run.skip_reason is None and run.label in entries]
     served = [replace(run, spec=_locked(served_here(run.spec), bundle)) for run in (*warm, *runs)]
     if seed is not None:
-        other = [replace(run.spec, seed=seed) for run in served]
-        served = [replace(run, spec=spec, run_id=spec.run_id) for run, spec in zip(served, other, strict=True)]
-        served = list({run.run_id: run for run in served}.values())
+        other = ((run, replace(run.spec, seed=seed)) for run in served)
+        served = list({spec.run_id: replace(run, spec=spec, run_id=spec.run_id) for run, spec in other}.values())
     content: Mapping[str, Any] = {REPRODUCES: bundle.manifest.plan_id, "bundle_sha256": bundle.sha256}
     return Plan(
         name=f"{bundle.manifest.name}-reproduced",

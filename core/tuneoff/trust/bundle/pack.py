@@ -5,8 +5,6 @@ Beside the results it says of itself: data digests, environments, its lock of pa
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 import json
 import os
 import re
@@ -21,7 +19,6 @@ from tuneoff.base.files import open_regular, regular
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import interrupting
 from tuneoff.base.layout import END, EVENTS, EXPORT, LATER, PLAN, RECORD, RUNS
-from tuneoff.base.packages import canonical
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan
@@ -53,9 +50,7 @@ _NO_CHECKPOINTS = "Checkpoints of the tested models are not included, only their
 SINGLE = (END, RECORD, *BESIDE)  # of an execution, where they are there
 LEFT_OUT = "log.txt, the framework's own files, exports, locks and notes of processes"
 OWN = "tuneoff"  # comes from a clone, not from the index
-SHOWN = 20  # paths and the like in the text
 _VOLATILE = ("load_average_1min", "memory_available_bytes", "machine_before", "after", "data", "analysis_digest", "boot_id")
-_PATH = re.compile(r"(?<![\w/:.])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
 
 class UnverifiedError(ResultsError):
@@ -128,7 +123,7 @@ def pack(
             f"NOT VERIFIED when it was made: {problems[0]} ({len(problems)} in all)." if problems else _VERIFIED,
             "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
         ]
-        contents[names.README] = _bytes(readme(plan, facts, missing, records))
+        contents[names.README] = _bytes(readme(plan, facts, missing))
         sizes = {path: item.stat().st_size if isinstance(item, Path) else len(item) for path, item in contents.items()}
         needed = sum(names.disk_bytes(path, size) for path, size in sizes.items())
         if needed > limit_bytes:  # before anything is read
@@ -278,32 +273,8 @@ def missing_of(ends: Sequence[RunEnd], by_folder: Executions, names: Mapping[str
     return lines
 
 
-def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], records: Sequence[RunRecord]) -> str:
-    """Return the text for a person. `lines`: facts of the bundle.
-
-    From `records` it says what a reader learns of where the runs were made: hosts, paths, repositories, addresses.
-    """
-    hosts: dict[str, None] = {}
-    texts: list[str] = [plan.path]
-    remotes: dict[str, None] = {}
-    for record in records:
-        hosts[str(record.environment.get("host"))] = None
-        hosts.update(dict.fromkeys(process.partition(":")[0] for process in record.coordinators))
-        git = (record.environment.get("workload") or {}).get("git")
-        if isinstance(git, Mapping) and git.get("url"):
-            remotes[str(git["url"])] = None
-        texts += _texts([record.specification, record.environment, record.reason, [flag.text for flag in record.flags]])
-        texts += [text for trial in record.trials for text in (trial.cause or "",)]
-    texts += _texts([plan.content, plan.power.to_json(), [dict(run.spec.options) for run in plan.runs]])
-    paths = {path for text in texts for path in _PATH.findall(text)} - set(remotes)
-    addresses = {address for text in texts for address in re.findall(r"https?://[^\s/\"']+", text)}
-    tells = [
-        f"host names: {_listed(sorted(hosts))}; boot ids, kernel, CPU, memory, and the names of the runs' processes",
-        f"paths: {_listed(sorted(paths))}",
-        f"repository of the workload: {_listed(sorted(remotes))}",
-        f"addresses: {_listed(sorted(addresses))}",
-        "environment variables: only the numbers of threads",
-    ]
+def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str]) -> str:
+    """Return the text for a person. `lines`: facts of the bundle."""
     return "\n".join(
         [
             f"A bundle of tuneoff results: {plan.name} (plan {plan.plan_id}).",
@@ -330,60 +301,35 @@ def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], records: Se
             *([f"  {line}" for line in missing] or ["  nothing: every planned run is done"]),
             "",
             "What it reveals about the machine and the person (nothing is anonymous: raw files are sealed as written):",
-            *(f"  {line}" for line in tells),
+            "  host names, boot ids, kernel, CPU, memory, paths, names of processes, addresses, the repository of the workload",
+            "  environment variables: only the numbers of threads",
             "",
         ]
     )
 
 
-def _texts(value: Any) -> list[str]:
-    """Return every text in JSON values, but the names of keys."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [text for item in value.values() for text in _texts(item)]
-    if isinstance(value, list | tuple):
-        return [text for item in value for text in _texts(item)]
-    return []
-
-
-def _listed(items: Sequence[str]) -> str:
-    more = len(items) - SHOWN
-    return (", ".join(items[:SHOWN]) or "none") + (f" and {more} more" if more > 0 else "")
-
-
-def lock_of(records: Sequence[RunRecord], installed: Mapping[str, str] | None = None) -> dict[str, Any]:
+def lock_of(records: Sequence[RunRecord]) -> dict[str, Any]:
     """Return the lock as JSON values.
 
-    `recorded`: package -> versions, as the runs' own records have them. `installed`: every package of the environment in
-    which the bundle is made, if that one still has the recorded versions; else None, and `reason` says what differs.
+    `recorded`: package -> versions, as the runs' own records have them: of all packages, of earlier records of some.
     `environments`: of those that adapters have of their own Python and all packages, by what they are called.
     """
     environments = {}
-    for record in records:
-        spec = record.run_spec()
-        if spec.environment is not None:
-            facts = {name: record.environment.get(name) for name in ("python", "distributions")}
-            environments[f"{spec.adapter}{spec.environment.text}"] = facts
-    records = [record for record in records if record.run_spec().environment is None]
     packages: dict[str, set[str]] = {}
     pythons: set[str] = set()
     for record in records:
-        if isinstance(record.environment.get("python"), str):
-            pythons.add(record.environment["python"])
-        for name, version in (record.environment.get("versions") or {}).items():
+        spec, environment = record.run_spec(), record.environment
+        if spec.environment is not None:
+            facts = {name: environment.get(name) for name in ("python", "distributions")}
+            environments[f"{spec.adapter}{spec.environment.text}"] = facts
+            continue
+        if isinstance(environment.get("python"), str):
+            pythons.add(environment["python"])
+        for name, version in (environment.get("distributions") or environment.get("versions") or {}).items():
             if isinstance(version, str):
                 packages.setdefault(name, set()).add(version)
     recorded = {name: sorted(packages[name]) for name in sorted(packages)}
-    here = installed_packages() if installed is None else dict(installed)
-    reason = _difference(recorded, here)
-    return {
-        "python": sorted(pythons),
-        "recorded": recorded,
-        "installed": None if reason else dict(sorted(here.items())),
-        "reason": reason,
-        **({"environments": environments} if environments else {}),
-    }
+    return {"python": sorted(pythons), "recorded": recorded, **({"environments": environments} if environments else {})}
 
 
 def lock_text(lock: Mapping[str, Any]) -> str:
@@ -397,32 +343,4 @@ def lock_text(lock: Mapping[str, Any]) -> str:
         elif len(versions) > 1:
             line = f"# {name}: the runs had different versions: {', '.join(versions)}"
         lines.append(line)
-    if lock["installed"] is None:
-        lines.append(f"# packages beneath these are not known: {lock['reason']}")
-        return "\n".join(lines) + "\n"
-    lines.append("# what else was installed where the bundle was made:")
-    recorded = {canonical(name) for name in (*lock["recorded"], OWN)}
-    lines += [f"{name}=={version}" for name, version in lock["installed"].items() if canonical(name) not in recorded]
     return "\n".join(lines) + "\n"
-
-
-@functools.cache
-def installed_packages() -> Mapping[str, str]:
-    """Return every installed distribution and its version, as they were when it was first asked."""
-    versions: dict[str, str] = {}
-    for distribution in importlib.metadata.distributions():
-        metadata = distribution.metadata  # which is read anew each time
-        name = metadata["Name"]
-        if name:  # a broken installation has none
-            versions.setdefault(canonical(name), metadata["Version"])  # the first on the path is the one that is imported
-    return versions
-
-
-def _difference(recorded: Mapping[str, list[str]], here: Mapping[str, str]) -> str | None:
-    for name, versions in recorded.items():
-        installed = here.get(canonical(name))
-        if installed is not None and versions == [installed]:
-            continue
-        now = f"{installed} is installed" if installed else "it is not installed"
-        return f"the runs had {name} {' and '.join(versions)}, but where the bundle was made {now}"
-    return None if recorded else "no run recorded its packages"

@@ -16,6 +16,7 @@ from tuneoff.base.commands import DISTRIBUTIONS
 from tuneoff.base.identity import canonical_json, configuration_digest, derive_seed
 from tuneoff.base.json_values import plain
 from tuneoff.base.layout import REPRODUCTION
+from tuneoff.base.output import one_line
 from tuneoff.base.packages import installed_version
 from tuneoff.errors import ExperimentError, MissingPackageError, TuneoffError, UnknownNameError
 from tuneoff.experiment.names import run_name
@@ -152,7 +153,7 @@ def _workload_rows(workload: WorkloadSpec, records: Sequence[RunRecord], no_data
         refuse_workload(workload)  # only a workload, and one that obeys them, is called with the options that the bundle gives
         provenance = prepare_data(replace(workload, target=registry.installed("workload", workload.name).target))
     except TuneoffError as error:
-        no_data[workload_key(workload)] = text = " ".join(str(error).split())
+        no_data[workload_key(workload)] = text = one_line(str(error))
         digests = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(_data(records).items()))
         return [environment_row(f"data of {workload.name}", "identity", digests or "no files", text)]
     recorded, here = _data(records), dict(provenance.data.sha256)
@@ -296,7 +297,7 @@ def prepare(
     if len(absent) == len(chosen):
         raise absent[0]
     comparison = preflight(bundle, chosen, seed)
-    not_here = {run_id: " ".join(str(error).split()) for run_id, error in reasons.items()}
+    not_here = {run_id: one_line(str(error)) for run_id, error in reasons.items()}
     for run in chosen:
         problem = comparison.no_data.get(workload_key(run.spec.experiment.workload))
         if problem is not None:

@@ -30,10 +30,9 @@ from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.experiment.variants import named
 from tuneoff.measure.stored import read_run
-from tuneoff.measure.use import LARGEST_SHARE
 from tuneoff.record.endings import Ruling
 from tuneoff.record.run_record import RunRecord
-from tuneoff.run.environments import BuiltEnvironment, built_for, ready
+from tuneoff.run.environments import built_for, ready
 from tuneoff.run.finish import finish
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.check.checks import CHECKS
@@ -129,11 +128,8 @@ def make_evidence(
     """
     names = {name for check in checks for name in check.reads}
     planned = planned_runs(subject.capabilities)
-    unknown = sorted(names - {*planned, DRAWS, REFUSALS})
-    if unknown:
-        raise ExperimentError(f"checks read what is not made: {', '.join(unknown)}")
-    absences = {name: run.absence(subject.capabilities, subject.platform) for name, run in planned.items()}
-    missing = {name: absence for name, absence in absences.items() if absence is not None}
+    absences = ((name, run.absence(subject.capabilities, subject.platform)) for name, run in planned.items())
+    missing = {name: absence for name, absence in absences if absence is not None}
     runs = [run for name, run in planned.items() if name in names and name not in missing]
     with asked_to_end() as interrupt:
         refusals = _refusals(subject, folder, interrupt) if REFUSALS in names else None
@@ -291,20 +287,13 @@ def check_adapter(
     `keep`: an empty folder for the runs, else they are removed. `offline`: no environment is made for them.
     """
     runs = planned_runs(subject.capabilities).values()
-    planned = [run for run in runs if run.absence(subject.capabilities, subject.platform) is None]
-    specs = [run_spec(subject, run) for run in planned]
-    with ready(specs, tell, offline=offline):
-        return _checked(subject, checks, keep, tell, built_for(specs[0]))
-
-
-def _checked(
-    subject: Subject, checks: Sequence[AdapterCheck], keep: Path | None, tell: Tell, built: BuiltEnvironment | None
-) -> Report:
-    started = time.monotonic()
+    specs = [run_spec(subject, run) for run in runs if run.absence(subject.capabilities, subject.platform) is None]
     with (
+        ready(specs, tell, offline=offline),
         watching() as announce,
         temporary_folder(announce, "tuneoff-check-") if keep is None else nullcontext(keep.absolute()) as folder,
     ):
+        started = time.monotonic()
         evidence = make_evidence(subject, checks, folder, tell, announce)
 
         def again(late: Sequence[AdapterCheck]) -> AdapterEvidence:
@@ -312,8 +301,8 @@ def _checked(
             return make_evidence(subject, late, folder / AGAIN, tell, announce, ONE_AT_A_TIME)
 
         findings = tried_again(checks, evidence, again)
-    seconds, runs, package = time.monotonic() - started, len(evidence.runs), subject.capabilities.package
-    framework = "no framework"
+        seconds, built = time.monotonic() - started, built_for(specs[0])
+    count, package, framework = len(evidence.runs), subject.capabilities.package, "no framework"
     if package:
         version = installed_version(package) if built is None else built.packages.get(canonical(package))
         framework = f"{subject.capabilities.framework} {version or 'of unknown version'}"
@@ -321,13 +310,13 @@ def _checked(
         label=subject.label,
         findings=findings,
         check_count=len(CHECKS),
-        about=f"{runs} runs, {seconds:.0f} s ({framework})",
+        about=f"{count} runs, {seconds:.0f} s ({framework})",
         values={
             "adapter": subject.name,
             "label": subject.label,
             "platform": subject.platform,
             "framework": framework,
-            "runs": runs,
+            "runs": count,
             "seconds": round(seconds, 1),
         },
     )
@@ -338,28 +327,20 @@ def tried_again(
 ) -> list[Finding]:
     """Return what each check finds; one that fails at a time limit is judged once more, on runs that `make` has made again.
 
-    The text says what was seen at both tries, and what the machine did meanwhile; also where another check failed over a run that
-    timed out while other programs kept the machine busy.
+    The text says what was seen at both tries, and what the machine did meanwhile.
     """
     findings = [check.finding(evidence) for check in checks]
-    late = [
-        check for check, finding in zip(checks, findings, strict=True) if check.has_time_limit and finding.verdict == "failed"
-    ]
-    second = make(late) if late else evidence
-    for number, (check, first) in enumerate(zip(checks, findings, strict=True)):
-        if check in late:
-            again = check.finding(second)
-            before = f"the first try, {_others(evidence.some(*check.reads))}: {first.text}"
-            now = f"the second try, {_others(second.some(*check.reads))}"
-            text = f"{again.text} ({now}; {before})"
-            if again.is_good:
-                text = f"{again.text + '; ' if again.text else ''}{now}, passed; {before}"
-            findings[number] = replace(first, verdict="passed" if again.is_good else "failed", text=text)
-        elif not first.is_good and not check.has_time_limit:
-            timed_out = [run for run in evidence.some(*check.reads) if run.stored is not None and run.stored.status == "timeout"]
-            if max((run.others_percent or 0.0 for run in timed_out), default=0.0) > LARGEST_SHARE:
-                busy = f"a run timed out while the machine was busy ({_others(timed_out)}): free it, and check again"
-                findings[number] = replace(first, text=f"{first.text}; {busy}")
+    late = [number for number, check in enumerate(checks) if check.has_time_limit and findings[number].verdict == "failed"]
+    second = make([checks[number] for number in late]) if late else evidence
+    for number in late:
+        check, first = checks[number], findings[number]
+        again = check.finding(second)
+        before = f"the first try, {_others(evidence.some(*check.reads))}: {first.text}"
+        now = f"the second try, {_others(second.some(*check.reads))}"
+        text = f"{again.text} ({now}; {before})"
+        if again.is_good:
+            text = f"{again.text + '; ' if again.text else ''}{now}, passed; {before}"
+        findings[number] = replace(first, verdict="passed" if again.is_good else "failed", text=text)
     return findings
 
 

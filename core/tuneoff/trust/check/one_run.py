@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,11 +64,9 @@ def ask_run(
 
 @dataclass
 class OutsideObserver(Listener):
-    """A listener that looks at the run from outside, and may act once."""
+    """A listener that looks at the run from outside, and calls `act` until that has acted."""
 
-    folder: Path  # of the run's executions
-    act: str | None
-    interrupt: threading.Event
+    act: Callable[[LiveRun], bool] | None
     seen: RunTraces = field(default_factory=RunTraces)
     looked: float = 0.0
     acted: float | None = None
@@ -77,22 +75,8 @@ class OutsideObserver(Listener):
         if time.monotonic() - self.looked > LOOK_SECONDS:
             self.seen.look(processes_of(live.run_id))
             self.looked = time.monotonic()
-        if self.act is None or self.acted is not None or live.completed < 1:
-            return
-        if self.act == "interrupt":
-            self.interrupt.set()
-        elif (pid := self._coordinator()) is not None:
-            os.kill(pid, signal.SIGKILL)
-        else:
-            return
-        self.acted = time.monotonic()
-
-    def _coordinator(self) -> int | None:
-        for events in self.folder.glob("*/events"):
-            for process, _ in EventLog(events):
-                if process.role == "coordinator":
-                    return process.pid
-        return None
+        if self.act is not None and self.acted is None and self.act(live):
+            self.acted = time.monotonic()
 
 
 def make_run(request: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +90,20 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     interrupt = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signum, frame: interrupt.set())
-    watcher = OutsideObserver(folder=results / RUNS / run.run_id, act=request["act"], interrupt=interrupt)
+
+    def act(live: LiveRun) -> bool:
+        if live.completed < 1:
+            return False
+        if request["act"] == "interrupt":
+            interrupt.set()
+            return True
+        processes = (process for path in (results / RUNS / run.run_id).glob("*/events") for process, _ in EventLog(path))
+        coordinator = next((process for process in processes if process.role == "coordinator"), None)
+        if coordinator is not None:
+            os.kill(coordinator.pid, signal.SIGKILL)
+        return coordinator is not None
+
+    watcher = OutsideObserver(act if request["act"] is not None else None)
     folders = OwnFolders(**request["folders"])
     folders.enter()
     guardian = Guardian(results)

@@ -19,6 +19,7 @@ from typing import Any
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.output import one_line
 from tuneoff.base.space import Categorical, Dimension, Float, SearchSpace, points
 from tuneoff.base.targets import load_target
 from tuneoff.errors import ExperimentError, TuneoffError
@@ -114,7 +115,7 @@ def _is_between(native: Any, ends: tuple[Any, Any]) -> bool:
 
 
 def _text(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    return one_line(f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +149,13 @@ def _answer(context: RunContext, count: int) -> Drawing:
                 file.write(json.dumps(dict(configuration)) + "\n")  # NaN and infinities too: they are for the test of the bounds
         state = DRAWN
     except NotImplementedError as error:
-        state, text = NOT_OFFERED, _line(error)
+        state, text = NOT_OFFERED, one_line(str(error))
     except Exception as error:  # a framework may raise anything
         if type(error) is ExperimentError:  # of core's or the adapter's translation: the framework gave what is not in the space
-            state, text = OUTSIDE, _line(error)
+            state, text = OUTSIDE, one_line(str(error))
         else:
             traceback.print_exc()
-            text = f"{type(error).__name__}: {_line(error)}"
+            text = _text(error)
     problems, mapping_text = (None, text) if adapter is None else _mapping(adapter)
     return Drawing(state=state, text=text, problems=problems, mapping_text=mapping_text)
 
@@ -164,14 +165,10 @@ def _mapping(adapter: Adapter) -> tuple[dict[str, list[str]] | None, str]:
     try:
         return mapping_problems(adapter.context.spec.experiment.search_space, adapter.framework_space()), ""
     except NotImplementedError as error:
-        return None, _line(error) or "the adapter has no `framework_space`"
+        return None, one_line(str(error)) or "the adapter has no `framework_space`"
     except Exception as error:  # an adapter's code may raise anything
         traceback.print_exc()
-        return {WHOLE: [f"the translation failed: {type(error).__name__}: {_line(error)}"]}, ""
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+        return {WHOLE: [f"the translation failed: {_text(error)}"]}, ""
 
 
 if __name__ == "__main__":

@@ -78,9 +78,10 @@ def clock_faults(lives: Sequence[Life], record: RunRecord, samples: Samples | No
     a time service may have turned the wall clock meanwhile: 500 ns per ms between the two readings, and 20 ms at once.
     """
     boots: dict[str, list[tuple[str, Process | Header]]] = defaultdict(list)
-    anchored: list[tuple[str, Process | Header]] = [(life.file, life.process) for life in lives]
-    for file, anchor in (*anchored, *([(SAMPLES, samples.header)] if samples is not None else ())):
-        boots[_boot(anchor)].append((file, anchor))
+    for life in lives:
+        boots[_boot(life.process)].append((life.file, life.process))
+    if samples is not None:
+        boots[_boot(samples.header)].append((SAMPLES, samples.header))
     for anchors in boots.values():
         middle = statistics.median_low([_offset_ns(anchor) for _, anchor in anchors])
         other, reference = next((file, anchor) for file, anchor in anchors if _offset_ns(anchor) == middle)
@@ -116,37 +117,34 @@ def clock_faults(lives: Sequence[Life], record: RunRecord, samples: Samples | No
     # Events lie in the run: between the first line of supervisor or coordinator and their last event, un-deploy at the earliest.
     assert record.clock is not None
     undeploy = record.step("undeploy")
-    undeployed_ns = undeploy.ended_ns if undeploy is not None else None  # since the run's start
     start_ns = record.clock.start_monotonic_ns
+    undeployed_ns = start_ns + undeploy.ended_ns if undeploy is not None and undeploy.ended_ns is not None else None
     alignment = Alignment(life.process for life in lives)
     keepers = [life for life in lives if life.process.role in ("supervisor", "coordinator")]
-    begin, end = min((life.process.t for life in keepers), default=0), None
-    if undeployed_ns is not None:
-        end = max([start_ns + undeployed_ns, *(life.last for life in keepers)]) + GRACE_NS
+    begin = min((life.process.t for life in keepers), default=0)
+    end = max([undeployed_ns, *(life.last for life in keepers)]) if undeployed_ns is not None else None
     for life in lives if keepers else ():
         offset = alignment.offset_ns(life.process)
         slack = TICK_NS + (record.clock_uncertainty_ns if alignment.is_foreign(life.process) else 0)
-        early = begin - (life.first + offset)
-        if early > slack:
-            yield Fault(life.file, f"it has an event {early / 1e9:.3f} s before the run")
-        if end is not None and life.last + offset - end > slack:
-            yield Fault(life.file, f"it has an event {(life.last + offset - end + GRACE_NS) / 1e9:.3f} s after the run")
+        yield from _outside(life.file, "an event", begin - life.first - offset, slack, life.last + offset, end, GRACE_NS + slack)
 
     # So do samples.
     if samples is None or not lives:
         return
     times = [sample.t for sample in samples.usage]
     times += [t for series in samples.power.values() for t in (*series.times[:1], *series.times[-1:])]
-    if not times:
-        return
-    begin = min(life.process.t for life in lives) - start_ns - GRACE_NS
-    early = begin - min(times)
-    if early > 0:
-        yield Fault(SAMPLES, f"it has a sample {(early + GRACE_NS) / 1e9:.3f} s before the run")
-    if undeployed_ns is not None:
-        last = max(undeployed_ns, *(life.last - start_ns for life in lives)) + GRACE_NS
-        if max(times) > last:
-            yield Fault(SAMPLES, f"it has a sample {(max(times) - last + GRACE_NS) / 1e9:.3f} s after the run")
+    if times:
+        early = min(life.process.t for life in lives) - start_ns - min(times)
+        end = max(undeployed_ns, *(life.last for life in lives)) if undeployed_ns is not None else None
+        yield from _outside(SAMPLES, "a sample", early, GRACE_NS, start_ns + max(times), end, GRACE_NS)
+
+
+def _outside(file: str, what: str, early: int, before: int, last: int, end: int | None, after: int) -> Iterator[Fault]:
+    """Yield a fault for what is `early` before a run by more than `before`, or at `last` after its end by more than `after`."""
+    if early > before:
+        yield Fault(file, f"it has {what} {early / 1e9:.3f} s before the run")
+    if end is not None and last - end > after:
+        yield Fault(file, f"it has {what} {(last - end) / 1e9:.3f} s after the run")
 
 
 def _boot(anchor: Process | Header) -> str:

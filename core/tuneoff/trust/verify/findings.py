@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec import UNSET
 
+from tuneoff.base.output import one_line
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, RunRecord, TrialRecord
 from tuneoff.trust.history_check.counterexample import Counterexample
 
@@ -57,7 +58,7 @@ class Problem:
     @property
     def line(self) -> str:
         """The problem as one line."""
-        return " ".join(f"{self.where}: {self.what}{': ' if self.what else ''}{self.text}".split())
+        return one_line(f"{self.where}: {self.what}{': ' if self.what else ''}{self.text}")
 
     def to_json(self) -> dict[str, Any]:
         """Return the problem as JSON values."""

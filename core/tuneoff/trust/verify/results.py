@@ -63,8 +63,7 @@ def run_all(
     if count > 1:
         with contextlib.suppress(BrokenProcessPool, OSError):  # one was killed, or none can be started: the rest is done here
             # fork is fast, and safe while there is no other thread; else a new interpreter for each
-            has_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
-            context = multiprocessing.get_context("fork" if has_fork else "spawn")
+            context = multiprocessing.get_context("fork" if threading.active_count() == 1 else "spawn")
             executor = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
             try:
                 mapped = executor.map(work, [tasks[index] for index in small], chunksize=CHUNK)

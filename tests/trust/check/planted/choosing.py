@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from trust.check.planted.base import Altered, PlannedTrial, Repeating, Task
+from trust.check.planted.base import Altered, PlannedTrial, Task
 from tuneoff.adapter import Best, score_best
 from tuneoff.base.identity import configuration_digest
 from tuneoff.run.trial.checkpoint import checkpoint_path, write_checkpoint
@@ -55,18 +55,6 @@ class LetsCoreChoose(SerialAdapter):
             return None
         self.context.flag("optimum_not_completed", "the framework names no trial")
         return replace(best, value=None)
-
-
-class NamesTheSecond(_Remembering):
-    """Names the second best trial."""
-
-    def collect_results(self) -> Best | None:
-        experiment = self.context.spec.experiment
-        if "ends_early" in experiment.workload.options:  # what is named there is the matter of budget.early-ends
-            return super().collect_results()
-        is_max = experiment.objective.mode == "max"
-        ranked = sorted(self._completed, key=lambda best: best.value or 0.0, reverse=is_max)
-        return ranked[1] if len(ranked) > 1 else super().collect_results()
 
 
 class MixesUpMinAndMax(SerialAdapter):
@@ -124,33 +112,12 @@ class TakesTheLastReport(Altered):
         return replace(outcome, value=last[-1]) if outcome.state == "completed" else outcome
 
 
-class BeginsAgain(Repeating):
-    """Runs its first trial that completed once more."""
-
-    def is_repeated(self, task: Task, outcome: TrialOutcome) -> bool:
-        is_first = not hasattr(self, "_begun_again")
-        if outcome.state == "completed" and is_first:
-            self._begun_again = task.trial_id
-            return True
-        return False
-
-
 class TestsTwice(SerialAdapter):
     """Tests the best trial, and tests it again."""
 
     def test(self, best: Best) -> None:
         super().test(best)
         super().test(best)
-
-
-class TestsAnother(_Remembering):
-    """Without a checkpoint it tests the first trial, whatever it named."""
-
-    def test(self, best: Best) -> None:
-        if checkpoint_path(self.context.run_dir, best.trial_id).exists():
-            super().test(best)
-        else:
-            super().test(min(self._completed, key=lambda one: one.trial_id))
 
 
 class RetrainsForTheTest(SerialAdapter):

@@ -10,11 +10,7 @@ from trust.check.planted.base import Altered, PlannedTrial, Repeating, Task
 from tuneoff.adapter import Capabilities
 from tuneoff.errors import StepError
 from tuneoff.run.trial.faults import Retries
-from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
-from tuneoff.run.trial.trial_process import trial_process
-from tuneoff.trust.check.probe_workload import METRIC, ProbeError, ProbeWithoutState
-from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
 
@@ -22,22 +18,19 @@ class _Deciding(Altered):
     """Decides otherwise than the script."""
 
     @staticmethod
-    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+    def redecide(trial: PlannedTrial, epoch: int, decision: Decision) -> Decision:
         raise NotImplementedError
 
     @classmethod
     def run(cls, trial: PlannedTrial) -> TrialOutcome:
-        def decided(epoch: int, metrics: Mapping[str, float]) -> Decision:
-            return cls.redecide(trial.report(epoch, metrics), trial.configuration, trial.attempt, epoch)
-
-        return trial._replace(report=decided).run()
+        return trial._replace(report=lambda epoch, metrics: cls.redecide(trial, epoch, trial.report(epoch, metrics))).run()
 
 
 class IgnoresStops(_Deciding):
     """Trains on where a trial has to stop."""
 
     @staticmethod
-    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+    def redecide(trial: PlannedTrial, epoch: int, decision: Decision) -> Decision:
         return Decision.CONTINUE
 
 
@@ -45,16 +38,16 @@ class StopsAnother(_Deciding):
     """Stops a bad trial after three epochs, which the script leaves alone."""
 
     @staticmethod
-    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
-        return Decision.STOP if configuration.get("level") == 0.2 and epoch == 3 else decision
+    def redecide(trial: PlannedTrial, epoch: int, decision: Decision) -> Decision:
+        return Decision.STOP if trial.configuration.get("level") == 0.2 and epoch == 3 else decision
 
 
 class StopsWhatIsTriedAgain(_Deciding):
     """Stops second attempts at their first report."""
 
     @staticmethod
-    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
-        return Decision.STOP if attempt > 1 else decision
+    def redecide(trial: PlannedTrial, epoch: int, decision: Decision) -> Decision:
+        return Decision.STOP if trial.attempt > 1 else decision
 
 
 class ForgetsFailedTrials(SerialAdapter):
@@ -64,31 +57,12 @@ class ForgetsFailedTrials(SerialAdapter):
         return (proposal for proposal in super().propose() if proposal[1].get("act") != "raise")
 
 
-class FailureIsZero(Altered):
-    """Gives a trial that raised the value zero."""
+class FailsWithADrawnTrial(SerialAdapter):
+    """Fails the run because a trial failed, and offers no sampler `fixed` by which a failing trial could be given."""
 
-    @classmethod
-    def prepare(cls, worker: Worker) -> None:
-        process = trial_process(worker.context)
-        if process.context.workload.endswith(":ProbeWithoutState"):
-            process.context = replace(process.context, workload=f"{__name__}:ZeroForFailure")
-
-
-class ZeroForFailure(ProbeWithoutState):
-    """The workload in its hands."""
-
-    def train_epoch(self, epoch: int) -> Mapping[str, float]:
-        try:
-            return super().train_epoch(epoch)
-        except ProbeError:
-            return {}
-
-    def validate(self) -> Mapping[str, float]:
-        return {METRIC: 0.0} if self._configuration.get("act") == "raise" else super().validate()
-
-
-class FailsWithATrial(SerialAdapter):
-    """Fails the run because a trial failed."""
+    capabilities: ClassVar[Capabilities] = replace(
+        SerialAdapter.capabilities, samplers={"random": SerialAdapter.capabilities.samplers["random"]}
+    )
 
     def setup(self) -> None:
         super().setup()
@@ -101,14 +75,6 @@ class FailsWithATrial(SerialAdapter):
     def collect_metrics(self) -> None:
         if self._has_failed:
             raise StepError("trials failed")
-
-
-class FailsWithADrawnTrial(FailsWithATrial):
-    """The same, and offers no sampler `fixed` by which a failing trial could be given."""
-
-    capabilities: ClassVar[Capabilities] = replace(
-        SerialAdapter.capabilities, samplers={"random": SerialAdapter.capabilities.samplers["random"]}
-    )
 
 
 class OneRetryMore(SerialAdapter):

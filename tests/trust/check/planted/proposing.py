@@ -87,22 +87,6 @@ class ExclusiveUpper(_Redrawn):
         return {**configuration, "depth": min(configuration["depth"], 2)}
 
 
-class StarvedEnds(_Redrawn):
-    """Draws an upper bound half as often as it should."""
-
-    def redrawn(self, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-        is_moved = configuration["depth"] == 3 and configuration["share"] < 0
-        return {**configuration, "depth": 2} if is_moved else configuration
-
-
-class CrowdedEnds(_Redrawn):
-    """Draws an upper bound half as often again as it should."""
-
-    def redrawn(self, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-        is_moved = configuration["depth"] == 2 and configuration["share"] < 0
-        return {**configuration, "depth": 3} if is_moved else configuration
-
-
 class Unseeded(SerialAdapter):
     """Draws from a generator that the operating system seeds."""
 

@@ -6,13 +6,12 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from trust.check.planted.base import Altered, PlannedTrial, Task
 from tuneoff.base import phases
 from tuneoff.base.layout import EVENTS
 from tuneoff.platform import Death
-from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import trial_process
@@ -62,40 +61,6 @@ class AnnouncesTwice(SerialAdapter):
         if task is not None and self.context.spec.experiment.sampler.name == "random":
             self.context.submitted(task.trial_id, task.configuration, attempt=task.attempt)
         return task
-
-
-class AnnouncesLate(SerialAdapter):
-    """Announces what its sampler drew once it has ended; its first trial, which ends the setup, as it should."""
-
-    def _dispatch(self, worker: int, again: Task | None = None) -> Task | None:
-        context = self.context
-        self.context = _Mute(context) if self._is_late else context  # type: ignore[assignment]
-        try:
-            return super()._dispatch(worker, again)
-        finally:
-            self.context = context
-            self._is_late = self.context.spec.experiment.sampler.name == "random"
-
-    _is_late = False
-    _late: ClassVar[set[str]] = set()
-
-    def ended(self, task: Task, outcome: TrialOutcome) -> None:
-        if task.trial_id in self._late:
-            self.context.submitted(task.trial_id, task.configuration, attempt=task.attempt)
-        super().ended(task, outcome)
-
-
-class _Mute:
-    """A run's context that announces nothing."""
-
-    def __init__(self, context: RunContext) -> None:
-        self._context = context
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def submitted(self, trial_id: str, *_: Any) -> None:
-        AnnouncesLate._late.add(trial_id)
 
 
 class EndsTwice(Altered):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -41,17 +40,6 @@ class PrunesEarlyEnds(Altered):
     def run(cls, trial: PlannedTrial) -> TrialOutcome:
         outcome = super().run(trial)
         return outcome if outcome.epochs >= trial.context.epochs else replace(outcome, state="pruned")
-
-
-class AwaitsAllEpochs(Altered):
-    """Waits for reports that do not come."""
-
-    @classmethod
-    def run(cls, trial: PlannedTrial) -> TrialOutcome:
-        outcome = super().run(trial)
-        while outcome.state == "completed" and outcome.epochs < trial.context.epochs:
-            time.sleep(1)
-        return outcome
 
 
 class GoesOnAfterTheTime(SerialAdapter):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from trust.check.planted.base import Task
-from tuneoff.adapter import Best
 from tuneoff.errors import StepError
 from tuneoff.trust.check.fault_injection import PlantedFailure
 from tuneoff_adapters.serial import SerialAdapter
@@ -22,15 +21,6 @@ class FailsInMetrics(SerialAdapter):
     def collect_metrics(self) -> None:
         if self.context.spec.experiment.sampler.name == "random":
             raise StepError("the framework has no metrics of its sampler")
-
-
-class FailsByDefault(SerialAdapter):
-    """Has a sampler of its own, which raises."""
-
-    def collect_results(self) -> Best | None:
-        if self.context.spec.experiment.sampler.name == "default":
-            raise StepError("the library knows no best trial")
-        return super().collect_results()
 
 
 class SubmitsInDeploy(SerialAdapter):

@@ -71,15 +71,6 @@ def _compute(done: threading.Event) -> None:
         hashlib.pbkdf2_hmac("sha256", b"", b"", ITERATIONS)  # without the interpreter's lock, for many of its intervals
 
 
-class TellsTwoThreads(Altered):
-    """Tells trainings that they may use two threads."""
-
-    @classmethod
-    def prepare(cls, worker: Worker) -> None:
-        process = trial_process(worker.context)
-        process.context = replace(process.context, threads=2)
-
-
 class OwnTimeLimit(Altered):
     """Ends trials that hang or are slow before their limit of time."""
 
