@@ -8,19 +8,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import ClassVar
 
-import msgspec
 import pytest
 
 from tuneoff.base.findings import chosen
-from tuneoff.record.events import schema
-from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Process, Reported
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.contract import AdapterContract
-from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, FinishedRun
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff.trust.check.planned_runs import EPOCHS, FIRST, REFUSALS
-from tuneoff.trust.history_check.rules import check_history
 
 # of a library by ask and tell: its default model end to end; without trainings: tests/adapters/test_ask_tell_libraries.py
 LIBRARY = frozenset({"honest-max", "default-sampler"})
@@ -28,12 +24,6 @@ LIBRARY = frozenset({"honest-max", "default-sampler"})
 ASK_TELL = LIBRARY | {"honest-min", "odd-values", "scripted", "retried", "interrupted", "goal", *FIRST, REFUSALS}
 # of a framework that runs its trials itself; trainings that end by themselves: tests/e2e/test_early_ends.py
 FRAMEWORK = ASK_TELL | {"goal-reported", "faulty", "careless", "failed-trial", "coordinator-killed"}
-CAUSES = {  # rule: the event that is moved, and before which
-    "started-early": (schema.TrialStarted, schema.TrialSubmitted),
-    "told-early": (schema.Stage, schema.Epoch),
-    "best-early": (schema.BestKnown, schema.TrialEnded),
-    "tested-early": (schema.Tested, schema.BestKnown),
-}
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -46,26 +36,6 @@ def assert_sampled(samples: Samples | None, processes: Iterable[Process]) -> Non
     assert identities - seen == set()
     shifted = {(pid, started_ns + TICK) for pid, started_ns in identities}
     assert shifted - seen == shifted, "the comparison does not tell one process from another"
-
-
-def broken_with(made: FinishedRun, rule: str) -> set[str] | None:
-    """Return the broken rules of a run in whose events an effect is moved before its cause; None: it has none."""
-    pairs = list(EventLog(made.folder / "events"))
-    effect, cause = CAUSES[rule]
-    best = next(event.trial for _, event in pairs if isinstance(event, schema.BestKnown))
-    times = [event.t for _, event in pairs if isinstance(event, cause) and event.trial == best]
-    moved = {
-        index
-        for index, (_, event) in enumerate(pairs)
-        if isinstance(event, effect) and event.trial == best and getattr(event, "name", "tell") == "tell"
-    }
-    if not moved or not times:
-        return None
-    pairs = [
-        (process, msgspec.structs.replace(event, t=min(times) - 1_000_000_000) if index in moved else event)
-        for index, (process, event) in enumerate(pairs)
-    ]
-    return {breach.rule for breach in check_history(pairs, made.record.run_spec(), is_done=True)}
 
 
 def shown_by(runs: Collection[str]) -> list[AdapterCheck]:
@@ -88,7 +58,6 @@ class Framework(FewRuns):
     """What holds of a framework, and what is looked at in the same runs besides."""
 
     runs = FRAMEWORK
-    hears_ends: ClassVar[bool] = False  # its sampler of given configurations is told how trials end
 
     @pytest.mark.parametrize("check", chosen(CHECKS, ["stops.obeyed"]), ids=["scripted"])  # so that its run is made
     def test_every_process_with_events_is_in_the_samples(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
@@ -106,11 +75,3 @@ class Framework(FewRuns):
             made = evidence.runs[name]
             told = Counter(event.trial for event in made.of(Reported))
             assert told == Counter({trial.trial: each for trial in made.record.trials if each}), name
-
-    @pytest.mark.parametrize("check", chosen(CHECKS, ["best.value"]), ids=["honest"])
-    def test_what_comes_before_its_cause_is_found(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
-        made = evidence.runs["honest-max"]
-        assert list(made.breaches) == []
-        broken = {rule: broken_with(made, rule) for rule in CAUSES}
-        assert {rule for rule, rules in broken.items() if rules is None} == (set() if self.hears_ends else {"told-early"})
-        assert all(rule in rules for rule, rules in broken.items() if rules is not None), broken

@@ -8,4 +8,3 @@ pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(900)]
 class Test(Framework):
     adapter = "optuna"
     runs = FRAMEWORK - {"careless"}  # whose workers are those of `serial`
-    hears_ends = True

@@ -12,7 +12,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 class Test(Framework):
     adapter = "rustuna"
-    hears_ends = True
     runs = ASK_TELL | {"failed-trial"}  # planted in its class
 
 

@@ -68,8 +68,6 @@ FILES: dict[str, dict[str, Any]] = {  # what is planned of files with these keys
     "a flag that is a number": {"sampler": {"name": "tpe", "multivariate": 1}, "adapters": ["optuna"]},
     "a pruner beyond the epochs": {"pruner": {"name": "median", "first_epoch": 4}},
     "a pruner's defaults": {"pruner": "median", "adapters": ["optuna", "serial"]},
-    "all of a list": {**DRAWN, "budget": {"epochs_per_trial": 2}},
-    "all of a small space": {**DRAWN, "search_space": {"dropout": SPACE["dropout"]}, "configurations": {"sample": 5, "seed": 0}},
     "draws of every kind": {
         **DRAWN,
         "workload": "null",
@@ -87,7 +85,6 @@ FILES: dict[str, dict[str, Any]] = {  # what is planned of files with these keys
     "a grid of real numbers": {"sampler": "grid"},
     "retries": {"failures": {"retries": 1}, "adapters": ["serial", {"name": "katib", "platform": "emulated"}]},
     "limits on an emulation": {"workers": {"cpu_limit": "affinity"}, "adapters": [{"name": "katib", "platform": "emulated"}]},
-    "an option that defines no run": {"adapters": [{"name": "katib", "platform": "emulated", "options": {"pending_seconds": 9}}]},
     "an unknown adapter": {"adapters": ["seriel"]},
     "an unknown platform": {"adapters": [{"name": "optuna", "platform": "moon"}]},
     "an unknown sampler": {"sampler": "rondom"},
@@ -145,20 +142,6 @@ def test_a_file_is_planned_or_refused(
     known = {"workload": "surrogate", "search_space": SPACE, "adapters": ["serial"]}
     Case(name="file", experiment={**known, **FILES[what]}).write(tmp_path)
     assert call(tmp_path, "plan", "file.yaml").text == snapshot
-
-
-def test_an_override_keeps_the_platform_of_an_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    next(case for case in CASES if case.name == "katib").write(tmp_path)
-    answers = [
-        call(tmp_path, "plan", "katib.yaml", *more).text for more in (("--adapter", "katib"), ("--adapter", "katib@emulated"))
-    ]
-    assert (
-        "".join([*answers, call(tmp_path, "plan", "katib.yaml", "--trials", "2", "--seeds", "0-2", "--workers", "3").text])
-        == snapshot
-    )
 
 
 def test_without_a_folder_the_newest_is_meant(

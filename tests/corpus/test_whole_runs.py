@@ -31,7 +31,7 @@ UNTIMED = {
     ),
     "epochs": ("attempt", "epoch", "metric", "value", "non_finite", "restored"),
 }
-AGAIN = {"listed": "serial,optuna", "retries": "serial", "partly-failed": "serial", "timeouts": "serial", "program": "serial"}
+AGAIN = {"listed": "serial,optuna", "retries": "serial", "program": "serial"}
 
 
 @pytest.mark.parametrize("name", AGAIN)

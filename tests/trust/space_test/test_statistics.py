@@ -23,7 +23,6 @@ from tuneoff.trust.space_test.statistics import (
     cells,
     distribution_test,
     end_cells,
-    ends_test,
     independence_tests,
     is_continuous,
     rejection_threshold,
@@ -131,31 +130,6 @@ def test_a_logarithmic_range_of_two_floats_has_both_places() -> None:
 )
 def test_what_is_no_value_of_a_dimension_has_no_place(dimension: Dimension, stranger: object) -> None:
     assert ValuePlaces(dimension)(stranger) is None
-
-
-@pytest.mark.parametrize("size", [2, 3, 4, 10, 100])
-def test_an_end_that_never_comes_is_rejected(size: int) -> None:
-    dimension = stepped(0, size - 1, 1, integer=True)
-    generator = random.Random(size)
-    drawn = [float(generator.randrange(size - 1)) for _ in range(5000)]
-    tests = [distribution_test("n", dimension, drawn), ends_test("n", dimension, drawn)]
-    assert min(test.p for test in tests if test is not None and test.p is not None) < 1e-9
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_two_draws_in_a_hundred_at_the_ends_of_a_float_are_rejected_by_the_ends_alone(log: bool) -> None:
-    dimension = Float(low=1.0, high=100.0, log=log)
-    generator = random.Random(3)
-    units = [0.0 if (unit := generator.random()) < 0.01 else 1.0 if unit > 0.99 else generator.random() for _ in range(5000)]
-    drawn = [place for unit in units if (place := ValuePlaces(dimension)(dimension.from_unit(unit))) is not None]
-    ends = ends_test("x", dimension, drawn)
-    distribution = distribution_test("x", dimension, drawn)
-    assert ends is not None
-    assert ends.p is not None
-    assert distribution.p is not None
-    assert ends.p < 1e-9 < distribution.p
-    assert ends.ends is not None
-    assert all(count > expected for count, expected in ends.ends)
 
 
 @pytest.mark.slow
