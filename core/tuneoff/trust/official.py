@@ -110,43 +110,43 @@ def check_official(results: Path) -> tuple[list[Problem], str]:
     records, both may be right.
     """
     top = results.absolute().parent
-    findings = {name: Findings(where=f"../{name}") for name in OFFICIAL}
+    certain, differing = (Findings(where=f"../{ANSWER}") for _ in range(2))
     contents: dict[str, bytes] = {}
     for name in OFFICIAL:
         try:
             contents[name] = read_regular(top / name)
         except OSError as error:
-            findings[name].add("file", "", f"cannot be read: {error.strerror}")
+            certain.add("file", "", f"cannot be read: {error.strerror}", where=f"../{name}")
     if not contents:
         return [], "the bundle has no answer and no page: an earlier tuneoff made it, or they were removed"
-    answer, differing = findings[ANSWER], {name: Findings(where=f"../{name}") for name in OFFICIAL}
     stored: Any = None
     made_by = None
     try:
         stored = json.loads(contents[ANSWER])
         made_by = {name: str(stored[MARK][name]) for name in ("tuneoff", "code")}
         if f"{_json(stored)}\n".encode() != contents[ANSWER]:
-            differing[ANSWER].add("schema", "", "is not as tuneoff writes it")
+            differing.add("schema", "", "is not as tuneoff writes it")
         if (records := stored[MARK]["records"]) != (here := records_digest(results)):
-            answer.add("seal", f"{MARK}.records", f"it follows from {show(records)}, but these are {show(here)}", records, here)
+            certain.add("seal", f"{MARK}.records", f"it follows from {show(records)}, but these are {show(here)}", records, here)
     except (ValueError, TypeError, LookupError, RecursionError):
         if ANSWER in contents:
-            answer.add("schema", MARK, "cannot be read")
+            certain.add("schema", MARK, "cannot be read")
     except ResultsError as error:
-        answer.add("file", "", str(error))
+        certain.add("file", "", str(error))
     try:
         derived = official(results, made_by)
     except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
-        answer.add("value", "", f"cannot be made of these records: {type(error).__name__}: {error}")
+        certain.add("value", "", f"cannot be made of these records: {type(error).__name__}: {error}")
         derived = contents
     for name, due in derived.items():
         content = contents.get(name, due)  # of which one is missing is named already
         if name == ANSWER and stored is not None and content != due:
-            differing[name].compare("value", stored, json.loads(due))
+            differing.compare("value", stored, json.loads(due))
         elif content != due:
-            differing[name].add("value", *_first_difference(content.decode(errors="replace"), due.decode()))
-    problems = [problem for each in findings.values() for problem in each.problems]
-    others = [problem for each in differing.values() for problem in each.problems if problem.what != f"{MARK}.records"]
+            what, text = _first_difference(content.decode(errors="replace"), due.decode())
+            differing.add("value", what, text, where=f"../{name}")
+    problems = certain.problems
+    others = [problem for problem in differing.problems if problem.what != f"{MARK}.records"]
     if others and not problems and made_by is not None and made_by != _this():
         makers = f"another tuneoff made the answer ({_maker(made_by)}), and this one ({_maker(_this())}) would write another"
         return [], f"{makers}; the first of {counted(len(others), 'difference')}: {others[0].line}"

@@ -140,14 +140,6 @@ def the_configuration_changes_on_the_way(planting: Planting) -> None:
     planting.pairs[index] = process, change(start, configuration=ELSEWHERE, digest=configuration_digest(ELSEWHERE))
 
 
-@plants("configuration-changed")
-def the_configuration_changes_between_attempts(planting: Planting) -> None:
-    _, _, retry = planting.one(schema.TrialSubmitted, attempt=2)
-    for index in planting.of(schema.TrialSubmitted, schema.TrialStarted, trial=retry.trial, attempt=2):
-        process, event = planting.pairs[index]
-        planting.pairs[index] = process, change(event, configuration=ELSEWHERE)
-
-
 @plants("no-end")
 def an_attempt_has_no_end_though_the_run_is_done(planting: Planting) -> None:
     done(planting)
@@ -327,15 +319,6 @@ def moved(planting: Planting, writer: Process, cause: Any, kind: type[Event], **
     if process.boot_id != writer.boot_id:  # of another host's clock nothing is known exactly
         raise LookupError
     planting.pairs[index] = process, change(event, t=cause.t - SECOND)
-
-
-@plants("started-early")
-def a_trial_is_handed_out_after_it_was_trained(planting: Planting) -> None:
-    _, process, start = planting.completed()
-    index, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
-    if process.boot_id != coordinator.boot_id:
-        raise LookupError
-    planting.pairs[index] = coordinator, change(event, t=planting.pairs[planting.own(start, process)[-1]][1].t + 1)
 
 
 @plants("started-early")

@@ -66,20 +66,17 @@ def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]
 
 def _requests(spec: RunSpec, capabilities: Capabilities) -> Iterator[tuple[str, str, RunSpec]]:
     experiment = spec.experiment
-    samplers, pruners = offered(capabilities.samplers), offered(capabilities.pruners)
-    for name in (*SAMPLERS, *capabilities.samplers, UNKNOWN):
-        if name not in samplers:
-            changed = replace(experiment, sampler=Strategy(name=name))
-            yield _UNDECLARED, f"sampler {name!r}", replace(spec, experiment=changed)
-    for name in (*PRUNERS, *capabilities.pruners, UNKNOWN):
-        if name not in pruners:
-            yield _UNDECLARED, f"pruner {name!r}", replace(spec, experiment=replace(experiment, pruner=Strategy(name=name)))
+    for kind, known, offers in (("sampler", SAMPLERS, capabilities.samplers), ("pruner", PRUNERS, capabilities.pruners)):
+        for name in (*known, *offers, UNKNOWN):
+            if name not in offered(offers):
+                changes: dict[str, Any] = {kind: Strategy(name=name)}
+                yield _UNDECLARED, f"{kind} {name!r}", replace(spec, experiment=replace(experiment, **changes))
     yield _UNDECLARED, f"platform {UNKNOWN!r}", replace(spec, platform=UNKNOWN)
     if capabilities.retry is not Support.YES:
         changed = replace(experiment, failures=Failures(retries=1))
         yield _UNDECLARED, "`failures.retries` of 1", replace(spec, experiment=changed)
     yield _ADAPTER_OPTIONS, f"option {UNKNOWN!r}", replace(spec, options={**spec.options, UNKNOWN: 1})
-    for name, offer in samplers.items():
+    for name, offer in offered(capabilities.samplers).items():
         wrong: dict[str, object] = {UNKNOWN: 1}
         for option, rule in offer.options.items():
             low = rule.least if rule.least is not None else rule.above

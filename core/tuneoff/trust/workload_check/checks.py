@@ -201,9 +201,7 @@ def _differences(evidence: WorkloadEvidence, earlier: str, later: str) -> Iterat
     if len(trained) != len(again):
         yield f"it trained {counted(len(trained), 'epoch')}, then {len(again)}"
     for epoch, (first, second) in enumerate(zip(trained, again, strict=False), start=1):
-        for name in first:
-            if first[name] != second.get(name):
-                yield f"epoch {epoch}: {name} {first[name]}, then {second.get(name)}"
+        yield from (f"epoch {epoch}: {text}" for text in _changed(first, second, "then"))
 
 
 @check(
@@ -306,10 +304,8 @@ def _resumes(evidence: WorkloadEvidence) -> Finding:
     return judged(f"last epoch: {text}" for text in _changed(expected, resumed))
 
 
-def _changed(trained: Mapping[str, str], from_state: Mapping[str, str]) -> Iterator[str]:
-    for name in trained:
-        if trained[name] != from_state.get(name):
-            yield f"{name} {trained[name]}, from the state {from_state.get(name)}"
+def _changed(trained: Mapping[str, str], later: Mapping[str, str], when: str = "from the state") -> Iterator[str]:
+    return (f"{name} {trained[name]}, {when} {later.get(name)}" for name in trained if trained[name] != later.get(name))
 
 
 @check(

@@ -5,7 +5,6 @@ D0: bit-equal, D1: the same configurations, D2: the same distribution.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from tuneoff.base.space import SearchSpace
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.planned_runs import repetitions
+from tuneoff.trust.space_test.statistics import ValuePlaces
 
 ALARM = 1e-4  # p-value below which two halves are not of the same distribution
 
@@ -137,22 +137,10 @@ def least_p(space: SearchSpace, first: Sequence[Mapping[str, Any]], second: Sequ
     from scipy import stats
 
     p_values = [1.0]
-    for name in space.searched:
-        values = sorted(
-            {canonical_json(configuration[name]) for configuration in (*first, *second) if name in configuration}, key=_order
-        )
-        ranks = {value: rank for rank, value in enumerate(values)}
-        samples = [
-            [ranks[canonical_json(configuration[name])] for configuration in sample if name in configuration]
-            for sample in (first, second)
-        ]
+    for name, dimension in space.searched.items():
+        place = ValuePlaces(dimension)
+        values = ([configuration[name] for configuration in sample if name in configuration] for sample in (first, second))
+        samples = [[at for at in map(place, sample) if at is not None] for sample in values]
         if all(samples):
             p_values.append(min(1.0, len(space.searched) * float(stats.ks_2samp(*samples, method="asymp").pvalue)))
     return min(p_values)
-
-
-def _order(text: str) -> tuple[float, str]:
-    try:
-        return float(text), text
-    except ValueError:
-        return math.inf, text

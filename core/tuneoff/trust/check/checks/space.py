@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tuneoff.base.dimension import typed
 from tuneoff.base.findings import Finding, check, judged, not_applicable
 from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.base.space import SearchSpace
@@ -15,6 +14,7 @@ from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.planned_runs import DRAWS, FIRST, SEED, not_offered, repetitions
 from tuneoff.trust.space_test.judge import Sample, judge
+from tuneoff.trust.space_test.statistics import ValuePlaces
 
 FIXED = ("honest-max", "honest-min")
 RANDOM = (repetitions(1)[0], repetitions(2)[0], "other-seed")
@@ -114,9 +114,8 @@ def _outside(space: SearchSpace, configuration: Mapping[str, Any]) -> Iterator[s
     for name, dimension in space:
         if name not in configuration:
             continue
-        value = configuration[name]  # one of the dimension's, in its own type: 1 is not 1.0
-        if not dimension.contains(value) or canonical_json(value) != canonical_json(typed(dimension, value)):
-            yield f"{name}={value!r} is outside {dimension}"
+        if ValuePlaces(dimension)(configuration[name]) is None:
+            yield f"{name}={configuration[name]!r} is outside {dimension}"
 
 
 @check(
