@@ -15,6 +15,7 @@ from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
 
 _CONSTANT = ("constant", "zone")
+_STEPS = tuple(f"step.{part}" for part in PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +81,8 @@ def carbon_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
     reason = account.reason or uncovered(run, account, evidence.accounting)
     if reason is not None or intensity is None:
         why = reason or evidence.accounting.intensity_reason
-        grams = ("job", "job_without_test", *(f"step.{part}" for part in PARTS))
-        return {
-            **{f"carbon.{name}_intensity": _missing("g/kWh", why, account) for name in ("trial", "job")},
-            **{f"carbon.{name}": _missing("g", why, account) for name in grams},
-        }
+        values = {f"carbon.{name}_intensity": _missing("g/kWh", why, account) for name in ("trial", "job")}
+        return values | {f"carbon.{name}": _missing("g", why, account) for name in ("job", "job_without_test", *_STEPS)}
     start = run.clock.start_wall_ns if run.clock is not None else 0
     return {**_of_trials(run, account, intensity, start), **_of_job(run, account, intensity, start)}
 

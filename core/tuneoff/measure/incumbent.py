@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 
 from tuneoff.base.identity import is_finite
@@ -54,21 +55,16 @@ def incumbents(run: RunRecord, objective: Objective | None = None) -> list[Impro
     trained.sort()
     candidates.sort()
     improvements: list[Improvement] = []
-    begun_count = trained_count = 0
     best: float | None = None
     for at, name, number, value in candidates:
-        while begun_count < len(begun) and begun[begun_count] <= at:
-            begun_count += 1
-        while trained_count < len(trained) and trained[trained_count] <= at:
-            trained_count += 1
         if objective.is_better(value, best):
             best = value
             improvements.append(
                 Improvement(
                     at_ns=at,
                     seconds=(at - start) / 1e9,
-                    trials=begun_count,
-                    epochs=trained_count,
+                    trials=bisect.bisect_right(begun, at),
+                    epochs=bisect.bisect_right(trained, at),
                     trial=name,
                     epoch=number,
                     value=value,

@@ -72,7 +72,7 @@ def presence_of(run: RunRecord) -> Presence:
     for items in slots.values():
         items.sort(key=lambda item: (item.started_ns, item.ended_ns, item.trial.trial, item.attempt.attempt))
     presence = Presence(slots, processes_of(run, slots))
-    _Sweep(presence, workers).go()
+    _sweep(presence, workers)
     return presence
 
 
@@ -115,92 +115,68 @@ def processes_of(run: RunRecord, slots: Mapping[int, Sequence[OnSlot]]) -> list[
     return sorted(processes, key=lambda process: (process.start_ns, process.end_ns, [item.trial.trial for item in process.items]))
 
 
-class _Sweep:
-    """Goes through the moments at which a process comes or goes, or an attempt starts or ends."""
-
-    def __init__(self, presence: Presence, count: int) -> None:
-        self._presence, self._count = presence, count
-        self._present: dict[int, int] = {}  # processes that are present, by their place in the list: attempts that they run
-        self._waiting: set[int] = set()  # those that run none
-        self._running: dict[int, int] = defaultdict(int)  # attempts by slot
-        self._taken = 0  # slots that run any
-        self._to_come = len(presence.processes)
-        self._alone = [(process,) for process in presence.processes]  # one tuple per process, not per stretch
-
-    def go(self) -> None:
-        moves: list[tuple[int, int, int, int]] = []  # when, what (0 attempt ends, 1 goes, 2 comes, 3 attempt starts), who, slot
-        for index, process in enumerate(self._presence.processes):
-            moves += [(process.start_ns, 2, index, -1), (process.end_ns, 1, index, -1)]
-            for item in process.items:
-                if item.ended_ns > item.started_ns:
-                    moves += [(item.started_ns, 3, index, item.slot), (item.ended_ns, 0, index, item.slot)]
-        moves.sort()
-        before = _BEGINNING
-        for when, event, index, slot in moves:
-            if when > before:
-                self._take(before, when)
-                before = when
-            if event == 0:
-                self._attempt(index, slot, -1)
-            elif event == 1:
-                self._present.pop(index, None)
-                self._waiting.discard(index)
-            elif event == 2:
-                self._to_come -= 1
-                if self._presence.processes[index].end_ns > when:
-                    self._present[index] = 0
-                    self._waiting.add(index)
-            else:
-                self._attempt(index, slot, 1)
-
-    def _attempt(self, index: int, slot: int, change: int) -> None:
-        """Take note that a process has one attempt more or less on a slot."""
-        self._taken -= self._running[slot] > 0
-        self._running[slot] += change
-        self._taken += self._running[slot] > 0
-        self._present[index] += change
-        if self._present[index]:
-            self._waiting.discard(index)
+def _sweep(presence: Presence, count: int) -> None:
+    """Go through the moments at which a process comes or goes, or an attempt starts or ends, and book the time between them."""
+    moves: list[tuple[int, int, int, int]] = []  # when, what (0 attempt ends, 1 goes, 2 comes, 3 attempt starts), who, slot
+    for index, process in enumerate(presence.processes):
+        moves += [(process.start_ns, 2, index, -1), (process.end_ns, 1, index, -1)]
+        for item in process.items:
+            if item.ended_ns > item.started_ns:
+                moves += [(item.started_ns, 3, index, item.slot), (item.ended_ns, 0, index, item.slot)]
+    moves.sort()
+    present: dict[int, int] = {}  # processes by their index: how many attempts they run
+    running: dict[int, int] = {}  # attempts by slot, where there are any
+    to_come = len(presence.processes)
+    before = _BEGINNING
+    for when, event, index, slot in moves:
+        if when > before:
+            waiting = sorted(index for index, attempts in present.items() if not attempts)
+            _book(presence, count, before, when, waiting, running)
+            vacant = min(max(0, count - len(running)) - len(waiting), to_come)
+            if vacant > 0:
+                presence.vacant.append(Vacancy(before, when, vacant))
+            if len(present) > count:
+                _lengthen(presence.crowded, before, when)
+            if len(running) + min(max(0, count - len(running)), len(waiting)) < min(count, len(present)):
+                _lengthen(presence.doubled, before, when)
+            before = when
+        if event in (0, 3):
+            change = 1 if event == 3 else -1
+            present[index] += change
+            running[slot] = running.get(slot, 0) + change
+            if not running[slot]:
+                del running[slot]
+        elif event == 1:
+            present.pop(index, None)
         else:
-            self._waiting.add(index)
+            to_come -= 1
+            if presence.processes[index].end_ns > when:
+                present[index] = 0
 
-    def _take(self, start: int, end: int) -> None:
-        """Book the time between two moves."""
-        taken, waiting, present = self._taken, len(self._waiting), len(self._present)
-        free = max(0, self._count - taken)
-        if free and waiting:  # empty slots go to processes without an attempt: to each its own if possible, else all share all
-            empty = [slot for slot in range(self._count) if not self._running.get(slot)][:free]
-            if waiting > free:
-                sharing = tuple(self._presence.processes[index] for index in sorted(self._waiting))
-                for slot in empty:
-                    self._add(slot, start, end, sharing)
+
+def _book(presence: Presence, count: int, start: int, end: int, waiting: list[int], running: Mapping[int, int]) -> None:
+    """Give empty slots to processes without an attempt: to each its own if possible, else all share all."""
+    empty = [slot for slot in range(count) if slot not in running][: max(0, count - len(running))]
+    processes = [presence.processes[index] for index in waiting]
+    if len(processes) > len(empty):
+        shares = [(slot, tuple(processes)) for slot in empty]
+    else:
+        shares, homeless = [], []
+        for process in processes:
+            attempt = min(following(process, start), len(process.items) - 1)  # the next one, else the last
+            slot = process.items[attempt].slot if process.items else -1
+            if slot in empty:
+                empty.remove(slot)
+                shares.append((slot, (process,)))
             else:
-                homeless = []
-                for index in sorted(self._waiting):
-                    process = self._presence.processes[index]
-                    attempt = min(following(process, start), len(process.items) - 1)  # the next one, else the last
-                    slot = process.items[attempt].slot if process.items else -1
-                    if slot in empty:
-                        empty.remove(slot)
-                        self._add(slot, start, end, self._alone[index])
-                    else:
-                        homeless.append(index)
-                for slot, index in zip(empty, homeless, strict=False):
-                    self._add(slot, start, end, self._alone[index])
-        vacant = min(free - waiting, self._to_come)
-        if vacant > 0:
-            self._presence.vacant.append(Vacancy(start, end, vacant))
-        if present > self._count:
-            _lengthen(self._presence.crowded, start, end)
-        if taken + min(free, waiting) < min(self._count, present):
-            _lengthen(self._presence.doubled, start, end)
-
-    def _add(self, slot: int, start: int, end: int, processes: tuple[Present, ...]) -> None:
-        pieces = self._presence.around[slot]
-        if pieces and pieces[-1].end_ns == start and pieces[-1].processes == processes:
-            pieces[-1] = Around(pieces[-1].start_ns, end, processes)
+                homeless.append(process)
+        shares += [(slot, (process,)) for slot, process in zip(empty, homeless, strict=False)]
+    for slot, sharing in shares:
+        pieces = presence.around[slot]
+        if pieces and pieces[-1].end_ns == start and pieces[-1].processes == sharing:
+            pieces[-1] = Around(pieces[-1].start_ns, end, sharing)
         else:
-            pieces.append(Around(start, end, processes))
+            pieces.append(Around(start, end, sharing))
 
 
 def following(process: Present, t: int) -> int:

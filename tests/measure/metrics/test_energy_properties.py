@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -12,9 +11,7 @@ from hypothesis import strategies as st
 from builders.energy_runs import JOULES_PER_CPU_SECOND, WATTS_PER_CORE, Simulation, left_over, one_trial, simulations
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.attribution.pieces import EnergyPiece, joules
-from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.energy import residual, residual_flags
-from tuneoff.record.metric_value import MetricValue
 
 METERS = st.sampled_from(["model", "counter"])
 SETTINGS = settings(max_examples=40, deadline=None)
@@ -37,11 +34,6 @@ def check_whole(account: EnergyAccount) -> None:
     else:
         assert (account.node, residual(account)) == (None, None)
     assert residual_flags(account) == ()
-
-
-def check_waste(values: Mapping[str, MetricValue]) -> None:
-    trials = (values["energy.trial"].value or 0) * (values["trials.used"].value or 0)
-    assert 0 <= (values["waste.default.energy"].value or 0) <= trials * (1 + 1e-6)
 
 
 @given(simulations(), METERS)
@@ -72,20 +64,3 @@ def test_a_part_that_is_left_out_and_one_that_is_counted_twice_leave_a_residual(
         assert [flag.name for flag in residual_flags(broken)] == ["energy_residual"]
     with pytest.raises(AssertionError):
         check_truth(simulation, replace(account, attempts=halved))
-
-
-def test_waste_out_of_its_bounds_is_found() -> None:
-    simulation = one_trial()
-    values = with_metrics(simulation.run(), simulation.evidence()).metrics
-    check_waste(values)
-    for value in (1.0, -1.0):
-        with pytest.raises(AssertionError):
-            check_waste({**values, "waste.default.energy": replace(values["waste.default.energy"], value=value)})
-
-
-def test_the_order_inside_a_process_does_matter() -> None:
-    simulation = one_trial()
-    before = with_metrics(simulation.run(), simulation.evidence()).metrics
-    events = simulation.log.writers[1].events
-    events[1], events[2] = events[2], events[1]  # an epoch comes before its trial's start
-    assert with_metrics(simulation.run(), simulation.evidence()).metrics != before

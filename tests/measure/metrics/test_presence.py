@@ -17,17 +17,11 @@ from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
 
+CROWDED = ["more_processes_than_workers"]
+
 
 def derived(example: tuple[Log, RunSpec]) -> RunRecord:
     return derive(example[0].pairs(), example[1])
-
-
-def on_slot(run: RunRecord, slot: int) -> RunRecord:
-    """Return a run all of whose attempts were booked on one slot."""
-    trials = tuple(
-        replace(trial, attempts=tuple(msgspec.structs.replace(one, slot=slot) for one in trial.attempts)) for trial in run.trials
-    )
-    return replace(run, trials=trials)
 
 
 def flags(run: RunRecord) -> list[str]:
@@ -51,15 +45,17 @@ EXPECTED_C: dict[str, float] = {
 @pytest.mark.parametrize("slot", [None, 0, 1])
 def test_every_figure_of_worked_example_c_is_met_whatever_slot_its_short_trials_got(slot: int | None) -> None:
     run = derived(example_c())
-    run = run if slot is None else on_slot(run, slot)
+    if slot is not None:
+        trials = [
+            replace(trial, attempts=tuple(msgspec.structs.replace(one, slot=slot) for one in trial.attempts))
+            for trial in run.trials
+        ]
+        run = replace(run, trials=tuple(trials))
     metrics = with_metrics(run).metrics
     assert {name: metrics[name].value for name in EXPECTED_C} == pytest.approx(EXPECTED_C, rel=1e-12)
-    overhead, busy = metrics["slots.overhead"].value, metrics["slots.busy"].value
-    assert overhead is not None
-    assert busy is not None
-    assert overhead / 4 == pytest.approx(7.6, rel=1e-12)
     present = [(11, 19), (12, 19.5), (19.2, 27), (20, 27.5)]  # never more than two of them
-    assert overhead + busy == pytest.approx(sum(end - start for start, end in present), rel=1e-12)
+    occupied = EXPECTED_C["slots.overhead"] + EXPECTED_C["slots.busy"]
+    assert occupied == pytest.approx(sum(end - start for start, end in present), rel=1e-12)
     assert flags(run) == []
 
 
@@ -77,89 +73,67 @@ def test_a_process_that_imports_beside_a_trial_on_the_only_slot_shares_what_is_l
         "overhead.exit": 0.5 * 1000 / 2,  # the second exit is after the trial span
     }
     assert {name: metrics[name].value for name in expected} == pytest.approx(expected, rel=1e-12)
-    assert flags(run) == ["more_processes_than_workers"]
+    assert flags(run) == CROWDED
 
 
-def test_a_process_that_dies_in_its_imports_occupies_a_slot_and_is_in_the_record() -> None:
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_process_that_ends_before_an_attempt_occupies_a_slot_and_is_in_the_record(is_refused: bool) -> None:
     log, spec = example_c()
-    dead = log.process("trial", 27.6)
-    dead.exit(28.6, by=log.coordinator)
+    process = log.process("trial", 27.6)
+    if is_refused:  # nobody saw its exit: it was there up to its last line
+        process.add(schema.TrialRefused, 28.6, trial="5", reason="trials")
+    else:
+        process.exit(28.6, by=log.coordinator)
     run = derive(log.pairs(), spec)
-    assert [(one.process, one.started_ns, one.ended_ns) for one in run.without_attempt] == [
-        (dead.process.name, ns(27.6), ns(28.6))
-    ]
+    (one,) = run.without_attempt
+    assert (one.process, one.started_ns, one.ended_ns) == (process.process.name, ns(27.6), ns(28.6))
     metrics = with_metrics(run).metrics
     assert metrics["slots.overhead"].value == pytest.approx(30.4 + 1)
     assert metrics["slots.idle"].value == pytest.approx(9.2 - 1)
 
 
-def test_a_process_that_nobody_saw_exit_was_there_up_to_its_last_line() -> None:
-    log, spec = example_c()
-    refused = log.process("trial", 27.6)
-    refused.add(schema.TrialRefused, 28.1, trial="5", reason="trials")
-    (one,) = derive(log.pairs(), spec).without_attempt
-    assert (one.started_ns, one.ended_ns) == (ns(27.6), ns(28.1))
-
-
 def test_trials_that_overlap_on_a_slot_while_another_is_empty_break_the_sum_and_are_flagged() -> None:
     log = Log()
     log.step("deploy", 0, 0)
-    log.submit("a", 0)
-    log.submit("b", 0)
     for name, start, end in (("a", 0, 10), ("b", 4, 12)):
+        log.submit(name, 0)
         process = log.process("trial", start)
         process.start(name, start, slot=0)
         process.end(name, end, "failed", 0, cause="x", charged="workload")
     run = derive(log.pairs(), make_spec())
     assert presence_of(run).doubled == [(ns(4), ns(10))]
     assert flags(run) == ["trials_share_a_slot"]
-    alone = derive(log.pairs(), make_spec(workers=Workers(count=1)))
-    assert presence_of(alone).doubled == []
+    assert presence_of(derive(log.pairs(), make_spec(workers=Workers(count=1)))).doubled == []
 
 
-def test_processes_that_seem_to_overlap_within_the_grain_of_their_starts_are_not_flagged() -> None:
+@pytest.mark.parametrize(
+    ("role", "second", "uncertainty_ms", "expected"),
+    [
+        ("trial", 4.995, None, []),  # within the grain of starts
+        ("trial", 4.98, None, CROWDED),
+        ("worker", 4.95, 100, []),  # it replaces a killed one, whose end was seen later than it was
+        ("worker", 4.95, 20, CROWDED),
+        ("pod", 4.2, None, []),  # exits of pods are dated to the second
+        ("worker", 4.2, None, CROWDED),
+    ],
+)
+def test_processes_that_overlap_are_flagged_only_if_both_were_there(
+    role: str, second: float, uncertainty_ms: int | None, expected: list[str]
+) -> None:
     log = Log()
     log.step("deploy", 0, 0)
-    for number, (start, end) in enumerate(((0, 5), (4.995, 9))):
-        log.submit(str(number), start)
-        process = log.process("trial", start)
-        process.start(str(number), start + 1, slot=0)
-        process.end(str(number), end, "failed", 0, cause="x", charged="workload")
-    run = derive(log.pairs(), make_spec(workers=Workers(count=1)))
-    assert presence_of(run).crowded == [(ns(4.995), ns(5))]
-    assert flags(run) == []
-
-
-@pytest.mark.parametrize(("uncertainty_ms", "told"), [(100, []), (20, ["more_processes_than_workers"])])
-def test_a_worker_that_replaces_a_killed_one_is_flagged_only_if_both_were_there(uncertainty_ms: int, told: list[str]) -> None:
-    log = Log()
-    log.step("deploy", 0, 0)
-    log.submit("0", 0.5)
-    killed = log.process("worker", 0)
-    killed.start("0", 1, slot=0)
-    end = {"trial": "0", "state": "failed", "epochs": 0, "by": "supervisor", "uncertainty_ns": uncertainty_ms * 1_000_000}
-    log.process("supervisor", 0).add(schema.TrialEnded, 5, **end)
-    log.submit("1", 5.5)
-    other = log.process("worker", 4.95)
-    other.start("1", 6, slot=0)
-    other.end("1", 9, "failed", 0, cause="x", charged="workload")
-    run = derive(log.pairs(), make_spec(workers=Workers(count=1)))
-    assert presence_of(run).crowded == [(ns(4.95), ns(5))]
-    assert flags(run) == told
-
-
-@pytest.mark.parametrize(("role", "told"), [("pod", []), ("worker", ["more_processes_than_workers"])])
-def test_a_pod_that_overlaps_within_the_second_to_which_exits_are_dated_is_not_flagged(role: str, told: list[str]) -> None:
-    log = Log()
-    log.step("deploy", 0, 0)
-    for number, (start, end) in enumerate(((0, 5), (4.2, 9))):
+    for number, (start, end) in enumerate(((0, 5), (second, 9))):
         log.submit(str(number), start)
         process = log.process(role, start)
         process.start(str(number), start + 1, slot=0)
-        process.end(str(number), end, "failed", 0, cause="x", charged="workload")
+        if number == 0 and uncertainty_ms is not None:
+            late = {"by": "supervisor", "uncertainty_ns": uncertainty_ms * 1_000_000}
+            log.process("supervisor", 0).add(schema.TrialEnded, end, trial="0", state="failed", epochs=0, **late)
+        else:
+            process.end(str(number), end, "failed", 0, cause="x", charged="workload")
     run = derive(log.pairs(), make_spec(workers=Workers(count=1)))
-    assert presence_of(run).crowded == [(ns(4.2), ns(5))]
-    assert flags(run) == told
+    assert presence_of(run).crowded == [(ns(second), ns(5))]
+    assert flags(run) == expected
 
 
 def test_more_processes_than_slots_share_them_all_evenly() -> None:
@@ -169,8 +143,9 @@ def test_more_processes_than_slots_share_them_all_evenly() -> None:
         process = log.process("trial", 0)
         process.start(str(number), 6 + number, slot=number % 2, imported=6)
         process.end(str(number), 7 + number, "failed", 0, cause="x", charged="workload")
-    times = slot_times(presence_of(derive(log.pairs(), make_spec())), (0, ns(20)))
+    run = derive(log.pairs(), make_spec())
+    times = slot_times(presence_of(run), (0, ns(20)))
     # 0-6 both slots; then a trial has one, and who waits for the next the other; the third is alone from 8
     assert sum(time.busy_ns for time in times) == ns(3)
     assert sum(time.busy_ns + time.overhead_ns for time in times) == ns(2 * 6 + 2 + 2 + 1)
-    assert [flag.name for flag in with_metrics(derive(log.pairs(), make_spec())).flags] == ["more_processes_than_workers"]
+    assert flags(run) == CROWDED

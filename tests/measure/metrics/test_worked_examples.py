@@ -18,8 +18,6 @@ from tuneoff.measure.attribution.pieces import joules
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.energy import trial_joules
 from tuneoff.measure.incumbent import incumbents
-from tuneoff.measure.presence import presence_of
-from tuneoff.measure.slots import slot_times, slot_window
 from tuneoff.measure.spans import PARTS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
@@ -164,15 +162,6 @@ def test_what_a_counter_tells_is_derived_and_the_model_is_estimated(records: dic
     assert {kinds[name]["pruning.saved_energy"] for name in "AB"} == {"estimated"}
     values = records["A"].metrics["energy.job"], records["B"].metrics["energy.job"]
     assert [(value.coverage, value.n_samples) for value in values] == [(1.0, 179), (1.0, 55)]
-
-
-def test_the_window_of_idle_figures_runs_from_the_end_of_deploy_to_the_best_known() -> None:
-    run = run_b()
-    window = slot_window(run)
-    assert window == (5_000_000_000, 44_000_000_000)
-    times = slot_times(presence_of(run), window)
-    assert [time.busy_ns // 1_000_000 for time in times] == [29_000, 21_000]
-    assert all(time.busy_ns + time.overhead_ns + time.idle_ns == window[1] - window[0] for time in times)
 
 
 def test_a_changed_sample_changes_the_figures(tmp_path: Path) -> None:

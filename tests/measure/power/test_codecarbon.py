@@ -48,6 +48,8 @@ def _tell(tracker: type[FakeTracker], kilowatt_hours: float) -> None:
 
 def test_its_energy_is_a_counter_in_joules(tracker: type[FakeTracker]) -> None:
     meter = CodecarbonMeter({"interval_seconds": 2})
+    given = ("output_methods", "emissions_endpoint", "electricitymaps_api_token", "measure_power_secs")
+    assert [tracker.made[name] for name in given] == [[], None, None, 2], "neither network nor files"
     assert (meter.description.kind, meter.description.domains) == ("estimated", ("codecarbon",))
     assert [sample.joules for sample in meter.read()] == [0]
     assert list(meter.read()) == []
@@ -58,13 +60,6 @@ def test_its_energy_is_a_counter_in_joules(tracker: type[FakeTracker]) -> None:
     meter.close()
     meter.close()
     assert tracker.stops == 1
-
-
-def test_it_gets_neither_network_nor_files(tracker: type[FakeTracker]) -> None:
-    CodecarbonMeter({})
-    made = tracker.made
-    assert (made["output_methods"], made["emissions_endpoint"], made["electricitymaps_api_token"]) == ([], None, None)
-    assert made["measure_power_secs"] == 1
 
 
 def test_without_its_package_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,6 @@ Open = Callable[..., None]
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metering, "IDLE_LIMIT", 1.1)
-    monkeypatch.setattr(metering, "STOP_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -103,6 +102,7 @@ def asked() -> list[dict[str, str]]:
 def opens(monkeypatch: pytest.MonkeyPatch, asked: list[dict[str, str]]) -> Open:
     """Return a function that says which meters are opened, one after the other; the idle power is read quickly."""
     monkeypatch.setattr(metering, "SECONDS", 0.05)
+    monkeypatch.setattr(metering, "STOP_SECONDS", 0.01)
 
     def say(*meters: tuple[str, PowerMeter]) -> None:
         left = list(meters)
@@ -232,7 +232,8 @@ def test_a_meter_that_fails_once_is_noted_for_every_run(monkeypatch: pytest.Monk
     assert power.baseline.broken == ""
 
 
-def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most() -> None:
+def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metering, "STOP_SECONDS", 0.01)
     meter = Hanging()
     power = taken(plan_of(meter), 0.01)
     assert power.baseline.idle_watts == {}

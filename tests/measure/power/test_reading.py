@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
 
 from measure.power.meters import Counter, Hanging
-from tuneoff.base.numbers import described_value
 from tuneoff.measure.power.reading import MeterReader, checked, mean_watts
 from tuneoff.meter import MeterError, PowerMeter
 from tuneoff.record.samples.schema import PowerSample
@@ -56,26 +53,6 @@ def test_a_meter_that_fails_once_is_noted_and_read_again(problem: Exception, not
     assert len(reading.samples) == meter.readings - 1 > 0
 
 
-@pytest.mark.parametrize(
-    "sample",
-    [
-        {"t": 1, "domain": "node", "joules": 1.0},
-        PowerSample(t=1.5, domain="node", joules=1.0),  # type: ignore[arg-type]
-        PowerSample(t=1, domain="node", watts="60"),  # type: ignore[arg-type]
-        PowerSample(t=1, domain=None, watts=60.0),  # type: ignore[arg-type]
-        PowerSample(t=1, domain="node", joules=True),
-    ],
-)
-def test_samples_that_could_not_be_read_again_are_not_written_down(sample: PowerSample) -> None:
-    meter = Counter()
-    meter.read = lambda: [sample]  # type: ignore[method-assign]
-    reading = Reading(meter)
-    until(lambda: bool(reading.notes))
-    assert reading.stop()
-    assert reading.samples == []
-    assert "but must give PowerSample(t=ns, domain=text" in reading.notes[0]
-
-
 def test_a_meter_that_hangs_is_left_alone_and_not_read_by_the_next_run() -> None:
     meter, lock = Hanging(), threading.Lock()
     reading = Reading(meter, lock)
@@ -109,8 +86,23 @@ def test_a_meter_s_numbers_may_be_of_any_library() -> None:
     assert (type(taken.t), type(taken.watts), taken.watts) == (int, float, 2.5)
 
 
-@pytest.mark.parametrize("watts", ["2.5", True, (1, object())])
-def test_another_value_of_a_meter_is_named_by_its_type(watts: Any) -> None:
-    with pytest.raises(MeterError, match=re.escape(described_value(watts))) as caught:
-        checked([PowerSample(t=SECOND, domain="node", watts=watts)])
-    assert "0x" not in str(caught.value)
+@pytest.mark.parametrize(
+    "sample",
+    [
+        {"t": 1, "domain": "node", "joules": 1.0},
+        PowerSample(t=1.5, domain="node", joules=1.0),  # type: ignore[arg-type]
+        PowerSample(t=1, domain="node", watts="60"),  # type: ignore[arg-type]
+        PowerSample(t=1, domain="node", watts=(1, object())),  # type: ignore[arg-type]
+        PowerSample(t=1, domain=None, watts=60.0),  # type: ignore[arg-type]
+        PowerSample(t=1, domain="node", joules=True),
+    ],
+)
+def test_samples_that_could_not_be_read_again_are_not_written_down(sample: PowerSample) -> None:
+    meter = Counter()
+    meter.read = lambda: [sample]  # type: ignore[method-assign]
+    reading = Reading(meter)
+    until(lambda: bool(reading.notes))
+    assert reading.stop()
+    assert reading.samples == []
+    assert "but must give PowerSample(t=ns, domain=text" in reading.notes[0]
+    assert "0x" not in reading.notes[0]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from measure.power.meters import Counter, Database, Hanging, plan_of
+from measure.power.meters import Counter, Database, plan_of
 from tuneoff.base import clock
 from tuneoff.measure.power.metering import NO_POWER, Baseline, PowerPlan
 from tuneoff.measure.power.reading import FILE_BYTES, LONGEST_SECONDS, Pace
@@ -57,35 +56,18 @@ def test_a_machine_that_slept_is_noted(
     assert any(note.startswith("the machine was suspended for 90.0 s in this run") for note in notes) == is_noted
 
 
-def test_a_meter_that_fails_is_noted_and_the_rest_goes_on(tmp_path: Path) -> None:
-    meter = Counter(failures=[MeterError("package-0 vanished")])
-    with Sampler(tmp_path, RUN, plan_of(meter)):
+def test_what_fails_is_noted_beside_what_was_known_before_and_the_rest_goes_on(tmp_path: Path) -> None:
+    meter = Counter(failures=[MeterError("package-0 vanished")], domains=("package-0", "package-0"))
+    meter.description = replace(meter.description, domains=("package-0", "dram-0"))
+    with Sampler(tmp_path, RUN, replace(plan_of(meter), baseline=Baseline(problems=("the host was not idle",)))):
         until(lambda: meter.readings >= 1)
     samples = samples_of(tmp_path)
-    assert samples.notes == ("package-0 vanished",)
+    silent = "the power meter test gave no sample of dram-0 in this run"
+    assert samples.notes[:3] == ("the host was not idle", "package-0 vanished", silent)
     assert samples.power_samples >= 1
     assert len(samples.usage) >= 1
-
-
-def test_a_meter_that_gives_nothing_any_more_is_noted_in_every_run(tmp_path: Path) -> None:
-    meter = Counter()
-    meter.read = list  # type: ignore[method-assign]
-    assert sampled(tmp_path, plan_of(meter)).notes == ("the power meter test gave no sample of package-0 in this run",)
-
-
-@pytest.mark.slow
-def test_a_meter_that_hangs_ends_neither_the_run_nor_the_samples_of_use(tmp_path: Path) -> None:
-    meter = Hanging()
-    sampler = Sampler(tmp_path, RUN, plan_of(meter))
-    sampler.start()
-    assert meter.entered.wait(10)
-    started = time.monotonic()
-    sampler.stop()
-    assert time.monotonic() - started < 3.0  # 1 s, on a busy machine
-    samples = samples_of(tmp_path)
-    assert "did not answer in time" in samples.notes[0]
-    assert len(samples.usage) >= 1
-    meter.released.set()
+    with Sampler(tmp_path / "nowhere", RUN, plan_of(Counter())) as sampler:  # a file that cannot be made ends no run
+        sampler.stop()
 
 
 def test_a_database_that_answers_with_a_problem_is_noted(tmp_path: Path) -> None:
@@ -103,12 +85,6 @@ def test_a_database_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> No
     sampler.stop(collect_seconds=0.05)
     assert "did not answer within 0.05 s after the run" in samples_of(tmp_path).notes[0]
     meter.released.set()
-
-
-def test_a_file_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Sampler(tmp_path / "nowhere", RUN, plan_of(Counter())) as sampler:
-        sampler.stop()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_that_is_full_for_a_while_costs_samples_and_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,11 +105,6 @@ def test_a_disk_that_is_full_for_a_while_costs_samples_and_is_noted(tmp_path: Pa
     assert samples.torn_lines == 0
 
 
-def test_problems_that_were_known_before_are_in_every_run(tmp_path: Path) -> None:
-    power = replace(NO_POWER, baseline=Baseline(problems=("the host was not idle",)))
-    assert sampled(tmp_path, power).notes == ("the host was not idle",)
-
-
 def test_a_host_without_proc_gives_a_note_and_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(**_: object) -> None:
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", "/proc/stat")
@@ -144,29 +115,18 @@ def test_a_host_without_proc_gives_a_note_and_no_use(tmp_path: Path, monkeypatch
     assert "/proc/stat" in samples.notes[0]
 
 
-def test_a_short_run_is_sampled_as_asked() -> None:
-    assert Pace(0.2, 0.01).interval(0) == 0.2
-
-
-def test_a_look_that_is_dear_is_taken_more_rarely() -> None:
-    pace = Pace(0.2, 0.01)
-    for _ in range(100):
-        pace.spent(0.004)
-    assert pace.interval(0) == pytest.approx(0.4)
-
-
-def test_the_first_look_does_not_count_as_it_meets_everything_as_new() -> None:
+def test_a_look_that_is_dear_is_taken_more_rarely_but_for_the_first_which_meets_everything_as_new() -> None:
     pace = Pace(0.2, 0.01)
     pace.spent(1.0)
     assert pace.interval(0) == 0.2
-
-
-def test_the_interval_never_passes_what_counters_allow_nor_falls_below_what_was_asked() -> None:
+    for _ in range(100):
+        pace.spent(0.004)
+    assert pace.interval(0) == pytest.approx(0.4)
     assert Pace(0.2, 0.01).interval(100 * FILE_BYTES) == LONGEST_SECONDS
-    assert Pace(8.0, 0.01).interval(0) == 8.0
+    assert Pace(8.0, 0.01).interval(0) == 8.0, "never below what was asked for"
 
 
-@pytest.mark.parametrize(("line_bytes", "hours"), [(200, 24), (500, 12), (1500, 3)])
+@pytest.mark.parametrize(("line_bytes", "hours"), [(200, 24), (1500, 3)])
 def test_a_file_of_a_long_run_stays_below_its_size(line_bytes: int, hours: float) -> None:
     pace, written, elapsed = Pace(0.2, 0.01), 0, 0.0
     while elapsed < hours * 3600:

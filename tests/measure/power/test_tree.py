@@ -60,20 +60,12 @@ def test_a_process_that_is_gone_is_told_once_and_its_pid_may_be_used_again(proc:
     assert tree.look(12 * SECOND).gone == ()
     proc.add(FakeProcess(pid=201, parent=1, started=500, session=201))
     assert pids(tree.look(13 * SECOND)) == set()
-    proc.remove(201)
-    tree.look(14 * SECOND)
-    proc.add(FakeProcess(pid=201, parent=COORDINATOR, started=900))
-    assert [process.started_ns for process in tree.look(15 * SECOND).processes] == [900 * TICK]
-
-
-def test_a_pid_that_was_used_again_between_two_looks_is_another_process(proc: FakeProc, monkeypatch: pytest.MonkeyPatch) -> None:
-    proc.add(FakeProcess(pid=201, parent=COORDINATOR))
-    tree = looked_at(proc)
-    proc.remove(201)
-    proc.add(FakeProcess(pid=201, parent=COORDINATOR, started=700))
-    look = tree.look(11 * SECOND)
-    assert look.gone == ((201, 100 * TICK),)
-    assert [process.started_ns for process in look.processes] == [700 * TICK]
+    for started in (700, 900):  # the second between two looks
+        proc.remove(201)
+        if started == 700:
+            tree.look(14 * SECOND)
+        proc.add(FakeProcess(pid=201, parent=COORDINATOR, started=started))
+        assert [process.started_ns for process in tree.look((15 + started) * SECOND).processes] == [started * TICK]
 
 
 def test_an_adopted_process_that_was_seen_before_stays(proc: FakeProc) -> None:
@@ -162,17 +154,7 @@ def test_a_name_with_blanks_and_brackets_does_not_shift_the_fields() -> None:
     assert stat is not None
     assert (stat.name, stat.parent, stat.session, stat.started_ns) == ("a) (b c", 3, 9, 500 * TICK)
     assert (stat.cpu_ns, stat.children_cpu_ns) == (23 * TICK, 27 * TICK)
-
-
-def test_what_is_no_stat_line_is_nothing() -> None:
-    assert parse_stat(b"") is None
-    assert parse_stat(b"7 (cut off) S 3") is None
-
-
-def test_a_process_that_is_not_there_has_no_stat_no_mark_and_no_memory(tmp_path: Path) -> None:
-    assert read_stat(7, str(tmp_path)) is None
-    assert not carries(7, b"A=b", str(tmp_path))
-    assert pss_bytes(7, str(tmp_path)) is None
+    assert parse_stat(b"") is parse_stat(b"7 (cut off) S 3") is None
 
 
 def test_a_mark_is_a_whole_line_of_the_environment(tmp_path: Path) -> None:
@@ -180,6 +162,7 @@ def test_a_mark_is_a_whole_line_of_the_environment(tmp_path: Path) -> None:
     (tmp_path / "7" / "environ").write_bytes(b"RUN=abc\0X=RUN=ab\0")
     assert carries(7, b"RUN=abc", str(tmp_path))
     assert not carries(7, b"RUN=ab", str(tmp_path))
+    assert (carries(8, b"A=b", str(tmp_path)), read_stat(8, str(tmp_path)), pss_bytes(8, str(tmp_path))) == (False, None, None)
 
 
 def read(folder: Path, text: str, usable: Collection[int] = ()) -> HostTimes:
