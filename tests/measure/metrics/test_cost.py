@@ -52,27 +52,19 @@ def with_memory(run: RunRecord, memory_mb: float | None) -> RunRecord:
 
 def test_what_the_slots_of_worked_example_a_cost_by_step() -> None:
     found = metrics(run_a(), A)
-    expected: dict[str, float | None] = {
-        "cost.step.deploy": 2 * 10 * 0.10 / 3600,
-        "cost.step.trial": 2 * 150 * 0.10 / 3600,
-    }
-    for name, value in expected.items():
-        assert found[name].value == (None if value is None else pytest.approx(value, rel=5e-4)), name
+    assert found["cost.step.deploy"].value == pytest.approx(2 * 10 * 0.10 / 3600)
+    assert found["cost.step.trial"].value == pytest.approx(2 * 150 * 0.10 / 3600)
     assert {found[name].kind for name in ("cost.job", "cost.step.test", "waste.default.cost")} == {"declared"}
-    assert found["cost.job"].unit == "USD"
     assert found["waste.post_goal.cost"].reason_if_null == "no goal"
 
 
 @pytest.mark.parametrize(
     ("seconds", "granularity", "minimum", "billed"),
     [
-        (176, 0, 0, 176),
-        (176.2, 1, 0, 177),
-        (176, 1, 60, 176),
+        (176.2, 0, 0, 176.2),
+        (176.2, 1, 60, 177),
         (20, 1, 60, 60),
         (61, 60, 60, 120),
-        (176, 50, 0, 200),
-        (0, 1, 0, 0),
     ],
 )
 def test_billed_time_is_rounded_up_and_has_a_minimum(seconds: float, granularity: float, minimum: float, billed: float) -> None:
@@ -90,23 +82,18 @@ def test_memory_that_is_not_given_is_assumed_and_said_so_else_not_known() -> Non
         assert "give `workers.memory_mb`, or `assumed_gb_per_vcpu` in the price file" in str(unknown[name].reason_if_null)
 
 
-def test_a_price_that_the_file_lacks_makes_what_needs_it_null() -> None:
-    prices = msgspec.structs.replace(A, usd_per_vcpu_hour=None)
-    found = metrics(run_a(), prices)
-    reason = "the price file (a) has no `usd_per_vcpu_hour`, but a slot has vCPU; add it there"
-    names = ("cost.job", "cost.step.test", "cost.per_completed_trial", "waste.default.cost")
-    assert {found[name].reason_if_null for name in names} == {reason}
+def test_nothing_wasted_is_free_at_a_known_price_and_unknown_at_none() -> None:
     thrifty = dataclasses.replace(run_a(), trials=tuple(trial for trial in run_a().trials if trial.state == "completed"))
-    assert metrics(thrifty, A)["waste.default.cost"].value == 0, "nothing was wasted: free at a known price, else unknown"
-    assert metrics(thrifty, prices)["waste.default.cost"].reason_if_null == reason
-    no_memory = metrics(run_a(), msgspec.structs.replace(A, usd_per_gb_hour=None))
-    assert "has no `usd_per_gb_hour`, but a slot has memory" in str(no_memory["cost.job"].reason_if_null)
+    assert metrics(thrifty, A)["waste.default.cost"].value == 0
+    unknown = metrics(thrifty, msgspec.structs.replace(A, usd_per_vcpu_hour=None))["waste.default.cost"]
+    assert unknown.reason_if_null == "the price file (a) has no `usd_per_vcpu_hour`, but a slot has vCPU; add it there"
 
 
 @pytest.mark.parametrize(
     ("lacks", "is_needed", "reason"),
     [
         ("usd_per_vcpu_hour", False, "has no `usd_per_vcpu_hour`, but a slot has vCPU"),
+        ("usd_per_gb_hour", False, "has no `usd_per_gb_hour`, but a slot has memory"),
         ("head_node_usd_per_hour", True, "has no `head_node_usd_per_hour`, but Katib needs one"),
         ("database_usd_per_hour", True, "has no `database_usd_per_hour`, but Katib needs one"),
         ("head_node_usd_per_hour", False, ""),
@@ -121,7 +108,8 @@ def test_what_a_plan_says_will_lack_a_cost_is_what_then_lacks_it(lacks: str, is_
     assert reason in said
     assert (said == "") is (reason == "")
     then = metrics(dataclasses.replace(run_a(), versions={"framework": "Katib"}), prices, head_node=is_needed, database=is_needed)
-    assert (then["cost.job"].reason_if_null or "") == said
+    for name in ("cost.job", "cost.step.trial", "cost.per_completed_trial"):
+        assert (then[name].reason_if_null or "") == said, name
 
 
 def test_an_accelerator_is_paid_on_the_slots_where_a_trial_trained_on_one() -> None:
@@ -133,8 +121,6 @@ def test_an_accelerator_is_paid_on_the_slots_where_a_trial_trained_on_one() -> N
     assert metrics(wasting, prices)["waste.default.cost"].value == pytest.approx(1.10 * 50 / 3600)
     both = with_devices(run_a(), {"1": "cuda:x", "2": "cuda:x", "3": "cuda:x"})
     assert metrics(both, prices)["cost.job"].value == pytest.approx(2 * 1.10 * 176 / 3600)
-    cpu = with_devices(run_a(), {"1": "cpu", "2": "cpu", "3": "cpu"})
-    assert metrics(cpu, A)["cost.job"].value == pytest.approx(0.009778, rel=1e-4)
     unknown = metrics(one, A)
     assert unknown["cost.job"].reason_if_null == (
         "the price file (a) has no `usd_per_accelerator_hour`, but trials trained on cuda:NVIDIA A100; add it there"
@@ -148,9 +134,6 @@ def test_a_head_node_and_a_database_are_paid_where_the_framework_needs_them() ->
     assert found["cost.job"].value == pytest.approx((0.20 + 0.116) * 176 / 3600)
     assert found["cost.step.deploy"].value == pytest.approx((0.20 + 0.116) * 10 / 3600)
     assert found["waste.default.cost"].value == pytest.approx(0.001389, rel=1e-3), "waste is the slots' alone"
-    lacking = metrics(run, A, head_node=True)
-    reason = "the price file (a) has no `head_node_usd_per_hour`, but Katib needs one; add it there"
-    assert {lacking[name].reason_if_null for name in ("cost.job", "cost.step.trial")} == {reason}
     assert metrics(run_a(), prices)["cost.job"].value == metrics(run_a(), A)["cost.job"].value, "it needs neither"
 
 

@@ -74,20 +74,6 @@ def test_an_end_that_was_seen_late_makes_no_overlap(uncertainty_ms: int, most: i
     assert value(derive(log.pairs(), make_spec()), "slots.greatest_overlap") == most
 
 
-def test_a_long_lived_worker_is_overhead_between_its_trials_and_idle_after_the_last() -> None:
-    log = Log()
-    for name in "ab":
-        log.submit(name, 5)
-    worker = log.process("worker", 2)
-    worker.start("a", 5, slot=0)
-    worker.end("a", 8, "failed", 0, cause="x", charged="workload")
-    worker.start("b", 9, slot=1)
-    worker.end("b", 10, "failed", 0, cause="x", charged="workload")
-    first, second = slot_times(presence_of(derive(log.pairs(), make_spec())), (0, ns(20)))
-    assert (first.overhead_ns, first.busy_ns) == (ns(3), ns(3))
-    assert (second.overhead_ns, second.busy_ns) == (ns(1), ns(1))
-
-
 def test_without_a_completed_trial_what_needs_a_best_is_null_and_the_jct_stays() -> None:
     log, spec = example_a()
     events = log.coordinator.events
@@ -96,16 +82,10 @@ def test_without_a_completed_trial_what_needs_a_best_is_null_and_the_jct_stays()
     run = derive(log.pairs(), spec)
     run = replace(run, trials=tuple(replace(trial, state="pruned") for trial in run.trials))
     assert value(run, "time.jct") == 176_000
-    for name in (
-        "time.result_collection",
-        "time.test",
-        "time.evaluation",
-        "time.optimization",
-        "slots.idle",
-        "quality.validation",
-    ):
-        assert value(run, name) is None, name
-        assert reason(run, name), name
+    for name in ("result_collection", "test", "evaluation", "optimization"):
+        assert reason(run, f"time.{name}"), name
+    assert reason(run, "slots.idle")
+    assert reason(run, "quality.validation")
     assert value(run, "time.metric_collection") == 1_000
     assert value(run, "time.unassigned") == 8_000  # from the last trial's end to the start of metric collection
 

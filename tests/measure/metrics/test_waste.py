@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders.event_logs import Log, Writer
+from builders.event_logs import Log
 from builders.specs import make_spec
 from tuneoff.experiment.spec import Budget
 from tuneoff.measure.derived import with_metrics
@@ -88,27 +88,17 @@ def test_an_epoch_that_a_retry_took_over_was_not_trained_after_the_decision_to_s
     assert run.metrics["stop.epochs_after_decision"].value == 1
 
 
-def _begun() -> tuple[Log, Writer]:
-    """Return a run whose only trial is in its second epoch: its last event is at 4.5 s."""
+def test_the_waste_of_a_killed_run_is_a_lower_bound() -> None:
     log = Log()
     log.step("deploy", 0, 1)
     log.submit("1", 2)
     worker = log.process("worker", 1)
     worker.start("1", 3, slot=0)
-    worker.epoch("1", 1, 4, 0.5, reported=4.5)
-    return log, worker
-
-
-def _flags(run: RunRecord) -> dict[str, int]:
-    return {flag.name: flag.count for flag in run.flags}
-
-
-def test_the_waste_of_a_killed_run_is_a_lower_bound() -> None:
-    log, _ = _begun()
+    worker.epoch("1", 1, 4, 0.5, reported=4.5)  # its last event
     run = with_metrics(derive(log.pairs(), make_spec(), ruling=KILLED))
     (attempt,) = run.trials[0].attempts
     assert attempt.ended_by == "derivation"
-    assert _flags(run) == {LOWER_BOUND_FLAG: 1}
+    assert {flag.name: flag.count for flag in run.flags} == {LOWER_BOUND_FLAG: 1}
     for name in ("waste.default.time", "waste.default.core_time"):
         assert (run.metrics[name].kind, run.metrics[name].value) == ("estimated", 1000.0), "3 to 4 s: 0.5 s waited in report"
         assert "lower bound" in run.metrics[name].source
