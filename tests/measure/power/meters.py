@@ -38,14 +38,6 @@ class Counter(PowerMeter):
         self.closed += 1
 
 
-class Model(Counter):
-    """Is an estimate."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.description = MeterDescription(kind="estimated", source="a table")
-
-
 class Hanging(Counter):
     """Hangs in every reading until `released`."""
 

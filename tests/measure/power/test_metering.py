@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from measure.power.meters import Counter, Database, Hanging, Model, Replayed, plan_of
+from measure.power.meters import Counter, Database, Hanging, Replayed, plan_of
 from tuneoff.base import clock
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.measure.power import metering, reading
 from tuneoff.measure.power.metering import NO_POWER, HostPower, PowerPlan, baseline_seconds, open_power, with_baseline
 from tuneoff.measure.power.reading import mean_watts
-from tuneoff.measure.power.select_meter import JointMeter
 from tuneoff.meter import MeterError, OptionError, PowerMeter
 from tuneoff.record.samples.schema import PowerSample
 
@@ -47,14 +45,11 @@ def test_a_named_meter_that_cannot_be_used_is_refused_in_one_line(
     [
         ("replay", {"path": "a.csv"}, {"path": "e/a.csv"}),
         ("auto", {"rapl": {"root": "x"}, "model": {"cpu": "a"}}, {"rapl": {"root": "e/x"}, "model": {"cpu": "a"}}),
-        ("auto", {"rapl": {"root": "/x"}}, {"rapl": {"root": "/x"}}),
         ("auto", {"rapl": 5}, {"rapl": 5}),
         ("command", {"command": "./meter.sh -x ./y"}, {"command": "e/meter.sh -x ./y"}),
         ("command", {"command": ["bin/meter", "y"]}, {"command": ["e/bin/meter", "y"]}),
         ("command", {"command": "ipmitool sensor"}, {"command": "ipmitool sensor"}),
-        ("command", {"command": "/bin/meter"}, {"command": "/bin/meter"}),
         ("command", {"command": "'./half"}, {"command": "'./half"}),
-        ("command", {"command": 5}, {"command": 5}),
     ],
 )
 def test_paths_of_options_begin_at_the_experiment_file_and_are_stored_as_written(
@@ -84,105 +79,38 @@ def test_a_meter_that_fails_when_it_is_closed_costs_no_finished_run(caplog: pyte
     assert caplog.messages == ["the power meter test fails when it is closed: RuntimeError: not initialised; tell its author"]
 
 
-Open = Callable[..., None]
-
-
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metering, "IDLE_LIMIT", 1.1)
 
 
-@pytest.fixture
-def asked() -> list[dict[str, str]]:
-    """Which meters were not to be taken, by each choice."""
-    return []
-
-
-@pytest.fixture
-def opens(monkeypatch: pytest.MonkeyPatch, asked: list[dict[str, str]]) -> Open:
-    """Return a function that says which meters are opened, one after the other; the idle power is read quickly."""
+def prepared(monkeypatch: pytest.MonkeyPatch, meter: PowerMeter, name: str = "auto") -> tuple[PowerPlan, list[str]]:
     monkeypatch.setattr(metering, "SECONDS", 0.05)
-    monkeypatch.setattr(metering, "STOP_SECONDS", 0.01)
-
-    def say(*meters: tuple[str, PowerMeter]) -> None:
-        left = list(meters)
-
-        def choose(wanted: str, options: object, broken: dict[str, str]) -> tuple[str, PowerMeter, str]:
-            asked.append(dict(broken))
-            return *left.pop(0), "; ".join(broken.values())
-
-        monkeypatch.setattr(metering, "choose", choose)
-
-    return say
-
-
-def silent(*domains: str) -> Counter:
-    """Return a counter that breaks at its first reading, and says nothing from then on."""
-    meter = Counter(domains=domains or ("package-0",), failures=[MeterError("package-0 vanished")])
-
-    def read() -> list[PowerSample]:
-        if meter.failures:
-            raise meter.failures.pop()
-        return []
-
-    meter.read = read  # type: ignore[method-assign]
-    return meter
-
-
-def prepared(meter: str = "auto") -> tuple[HostPower, list[str]]:
+    monkeypatch.setattr(metering, "choose", lambda *_: ("rapl", meter, ""))
     lines: list[str] = []
-    power = HostPower(PowerSettings(meter=meter, interval_seconds=0.02))
-    power.prepare(threading.Event(), lines.append)
-    return power, lines
+    return HostPower(PowerSettings(meter=name, interval_seconds=0.02)).prepare(threading.Event(), lines.append), lines
 
 
-def test_a_meter_by_name_that_breaks_is_refused(opens: Open) -> None:
-    opens(("rapl", silent()))
-    problem = r"^power\.meter 'rapl' cannot be used: while the idle power was read: package-0 vanished$"
-    with pytest.raises(ExperimentError, match=problem):
-        prepared("rapl")
+def test_a_meter_that_breaks_is_refused_by_its_name_and_told_where_nobody_named_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Counter:
+        return Counter(failures=[MeterError("package-0 vanished") for _ in range(100)])
+
+    problem = "while the idle power was read: package-0 vanished"
+    with pytest.raises(ExperimentError, match=rf"^power\.meter 'rapl' cannot be used: {problem}$"):
+        prepared(monkeypatch, broken(), "rapl")
+    power, lines = prepared(monkeypatch, broken())
+    assert lines == [f"power: {problem}"]
+    assert power.problems == (problem,)
 
 
-def test_auto_takes_the_next_best_and_says_so(opens: Open, asked: list[dict[str, str]]) -> None:
-    broken, model = silent(), Model()
-    opens(("rapl", broken), ("model", model))
-    power, lines = prepared()
-    why = "rapl broke while the idle power was read: package-0 vanished"
-    assert lines == [f"power: model (estimated: a table); no better one: {why}"]
-    assert asked == [{}, {"rapl": why}]
-    assert power.plan.problems == ()
-    power.close()
-    assert (broken.closed, model.closed) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("parts", "fault"),
-    [
-        ({"rapl": silent(), "nvml": Counter(domains=("gpu-0",))}, {"rapl"}),
-        ({"nvml": silent("gpu-0"), "model": Model(domains=())}, {"nvml"}),
-        ({"rapl": Counter(), "nvml": Hanging(domains=("gpu-0",))}, {"rapl", "nvml"}),
-    ],
-)
-def test_of_several_meters_only_what_broke_is_left_out(
-    opens: Open, asked: list[dict[str, str]], parts: dict[str, Any], fault: set[str]
-) -> None:
-    opens(("+".join(parts), JointMeter(parts)), ("model", Model()))
-    prepared()
-    assert set(asked[1]) == fault
-    for part in parts.values():
-        if isinstance(part, Hanging):
-            part.released.set()
-
-
-def test_a_host_that_was_not_idle_is_told_once_and_noted_in_every_run(opens: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_was_not_idle_is_told_once_and_noted_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metering, "IDLE_LIMIT", -1.0)
-    opens(("rapl", Counter()))
-    power, (line,) = prepared()
-    (problem,) = power.plan.problems
+    power, (line,) = prepared(monkeypatch, Counter())
+    (problem,) = power.problems
     assert line == f"power: {problem}"
     assert problem.startswith("the idle power was read while ")
-    assert problem == f"{power.plan.baseline.busy}: it is too high, and what is attributed to trials too low"
-    assert power.plan.baseline.broken == ""
+    assert problem == f"{power.baseline.busy}: it is too high, and what is attributed to trials too low"
+    assert power.baseline.broken == ""
 
 
 def taken(power: PowerPlan, seconds: float = 0.1) -> PowerPlan:

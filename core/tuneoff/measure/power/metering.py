@@ -17,7 +17,7 @@ from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings
 from tuneoff.measure.power.procfs import HostClock
 from tuneoff.measure.power.reading import MeterReader, collected, mean_watts
-from tuneoff.measure.power.select_meter import JointMeter, check_options, choose
+from tuneoff.measure.power.select_meter import check_options, choose
 from tuneoff.meter import MeterError, OptionError, PowerMeter
 from tuneoff.record.samples.schema import PowerSample
 
@@ -31,7 +31,6 @@ COLLECT_SECONDS = 60.0  # for a database to answer
 WHILE = "while the idle power was read: "
 IDLE_LIMIT = 0.05  # of all processors' time; with more of it in use the host was not idle
 log = logging.getLogger(__name__)
-_NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +40,7 @@ class Baseline:
     idle_watts: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0  # how long it was read
     busy: str = ""  # one line, where the host was not idle
-    broken: str = ""  # one line, where the meter did not give what is needed: it is not to be used
+    broken: str = ""  # one line, where the meter did not give what is needed
     problems: tuple[str, ...] = ()  # one line each on what else was strange
 
     @property
@@ -88,10 +87,8 @@ class PowerPlan:
 NO_POWER = PowerPlan()
 
 
-def open_power(settings: PowerSettings, broken: Mapping[str, str] = _NOTHING) -> PowerPlan:
+def open_power(settings: PowerSettings) -> PowerPlan:
     """Open the meter that an experiment file asks for; the baseline is not taken yet.
-
-    `broken`: meters that `auto` is not to take, and why.
 
     Raises:
         ExperimentError: a meter that the file names cannot be used, or an option is wrong.
@@ -99,7 +96,7 @@ def open_power(settings: PowerSettings, broken: Mapping[str, str] = _NOTHING) ->
     if settings.meter == NO_METER:
         return PowerPlan(reason="none was asked for", interval_seconds=settings.interval_seconds)
     try:
-        name, meter, reason = choose(settings.meter, settings.placed_options, broken)
+        name, meter, reason = choose(settings.meter, settings.placed_options)
     except MeterError as error:
         raise ExperimentError(refusal(settings, error)) from error
     return PowerPlan(name=name, meter=meter, reason=reason, interval_seconds=settings.interval_seconds)
@@ -125,27 +122,17 @@ class HostPower:
         self.plan = open_power(settings)
 
     def prepare(self, interrupt: threading.Event, tell: Callable[[str], None]) -> PowerPlan:
-        """Read the idle power and return the plan of all runs; where `auto` took a meter that breaks, the next best is.
-
-        `tell` gets one line where another meter was taken, and where the idle power is known to be wrong.
+        """Read the idle power and return the plan of all runs. `tell` gets one line where it is wrong, or not known.
 
         Raises:
             ExperimentError: a meter that was given by name breaks.
         """
-        broken: dict[str, str] = {}
         self.plan = with_baseline(self.plan, interrupt)
-        while problem := self.plan.baseline.broken:
-            meter, idle = self.plan.meter, self.plan.baseline.idle_watts
-            if self._settings.meter != AUTO or meter is None:
-                raise ExperimentError(refusal(self._settings, MeterError(problem)))
-            parts = meter.parts if isinstance(meter, JointMeter) else {self.plan.name: meter}
-            broken |= {name: f"{name} broke {problem}" for name, part in parts.items() if _lacking(part, idle)}
-            self.plan.close()
-            self.plan = open_power(self._settings, broken)
-            tell(self.plan.line())
-            self.plan = with_baseline(self.plan, interrupt)
-        if self.plan.baseline.busy:
-            tell(f"power: {self.plan.baseline.busy_line}")
+        baseline = self.plan.baseline
+        if baseline.broken and self._settings.meter != AUTO:
+            raise ExperimentError(refusal(self._settings, MeterError(baseline.broken)))
+        if line := baseline.broken or baseline.busy_line:
+            tell(f"power: {line}")
         return self.plan
 
     def close(self) -> None:

@@ -21,14 +21,12 @@ _OF_AUTO = {  # that `auto` chooses from, by place: no distribution is scanned f
 _GPUS = Path("/proc/driver/nvidia/gpus")  # the driver's list, whether or not its library is there
 
 
-def choose(
-    name: str = AUTO, options: Mapping[str, Any] = _NOTHING, broken: Mapping[str, str] = _NOTHING
-) -> tuple[str, PowerMeter, str]:
+def choose(name: str = AUTO, options: Mapping[str, Any] = _NOTHING) -> tuple[str, PowerMeter, str]:
     """Open the meter of that name with its options; return its name, the meter, and why there is no better one ("" for the best).
 
     `name` is one of the registry, or "module:Class". `auto` takes the best that this host has, and the model at worst: rapl+nvml,
     rapl, nvml+model (estimated as a whole: a modelled CPU beside measured GPUs), model. Its options are those of the meters by
-    their names, e.g. `{"rapl": {"root": ...}}`. `broken`: meters that `auto` is not to take, and why.
+    their names, e.g. `{"rapl": {"root": ...}}`.
 
     Raises:
         MeterError: a meter given by name cannot be used, or there is no such meter. `auto` fails only by a wrong option.
@@ -36,19 +34,18 @@ def choose(
     if name != AUTO:
         return name, open_meter(name, options), ""
     check_options(AUTO, options)
-    cpu, no_cpu = _tried("rapl", options, broken)
+    cpu, no_cpu = _tried("rapl", options)
     if cpu is not None and cpu.description.domains == ("psys",):
         return "rapl", cpu, "psys is the whole platform: GPUs, if any, are in it, and none was read"
-    gpu, no_gpu = _tried("nvml", options, broken)
-    has_gpu = "nvml" in broken or _has_gpu()  # where there is none, how to read it is no news
+    gpu, no_gpu = _tried("nvml", options)
     if cpu is not None and gpu is not None:
         return "rapl+nvml", JointMeter({"rapl": cpu, "nvml": gpu}), ""
     if cpu is not None:
-        return "rapl", cpu, no_gpu if has_gpu else ""
+        return "rapl", cpu, no_gpu if _has_gpu() else ""  # where there is none, how to read it is no news
     model = open_meter(_OF_AUTO["model"], options.get("model", _NOTHING))
     if gpu is not None:
         return "nvml+model", JointMeter({"nvml": gpu, "model": model}), no_cpu
-    return "model", model, f"{no_cpu}; {no_gpu if has_gpu else 'no GPU (no NVIDIA driver)'}"
+    return "model", model, f"{no_cpu}; {no_gpu if _has_gpu() else 'no GPU (no NVIDIA driver)'}"
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
@@ -99,10 +96,8 @@ def open_meter(name: str, options: Mapping[str, Any]) -> PowerMeter:
     return meter
 
 
-def _tried(name: str, options: Mapping[str, Any], broken: Mapping[str, str]) -> tuple[PowerMeter | None, str]:
+def _tried(name: str, options: Mapping[str, Any]) -> tuple[PowerMeter | None, str]:
     """Return a meter, or why there is none; a wrong option is raised: nobody asked for another meter."""
-    if name in broken:
-        return None, broken[name]
     try:
         return open_meter(_OF_AUTO[name], options.get(name, _NOTHING)), ""
     except OptionError:
@@ -123,9 +118,9 @@ class JointMeter(PowerMeter):
 
     def __init__(self, parts: Mapping[str, PowerMeter]) -> None:
         """`parts` are opened meters by their names."""
-        self.parts = dict(parts)
+        self._parts = dict(parts)
         self._kept: list[PowerSample] = []
-        described = [part.description for part in self.parts.values()]
+        described = [part.description for part in self._parts.values()]
         self.description = MeterDescription(
             kind="measured" if all(description.kind == "measured" for description in described) else "estimated",
             source="; ".join(description.source for description in described),
@@ -142,7 +137,7 @@ class JointMeter(PowerMeter):
             MeterError: a part cannot be read; what the others gave is returned by the next call.
         """
         problems = []
-        for part in self.parts.values():
+        for part in self._parts.values():
             try:
                 self._kept.extend(part.read())
             except MeterError as error:
@@ -154,13 +149,13 @@ class JointMeter(PowerMeter):
 
     def gpu_shares(self) -> Sequence[tuple[str, int, float]]:
         """Return what the parts know of processes on GPUs: see `NvmlMeter.gpu_shares`."""
-        return [share for part in self.parts.values() for share in part.gpu_shares()]
+        return [share for part in self._parts.values() for share in part.gpu_shares()]
 
     def gpu_memory(self) -> Sequence[tuple[str, int, int]]:
         """Return what the parts know of processes' memory on GPUs."""
-        return [used for part in self.parts.values() for used in part.gpu_memory()]
+        return [used for part in self._parts.values() for used in part.gpu_memory()]
 
     def close(self) -> None:
         """Close every part; may be called twice."""
-        for part in self.parts.values():
+        for part in self._parts.values():
             part.close()
