@@ -78,7 +78,7 @@ CONTROLS = (
     Control("proposing:IgnoresSeed", "seeds.differ", (ONE, "other-seed")),
     Control("proposing:SeedsByWorker", "seeds.trial-values", (ONE, TWO)),
     Control("working:OneWorkerMore", "workers.at-most", ("scripted",)),
-    Control("working:OneWorkerLess", "workers.all-used", ("scripted", "interrupted")),
+    Control("working:OneWorkerLess", "workers.all-used", ("scripted",)),
     Control("working:SeesOneDevice", "workers.devices", ("devices",)),
     Control("working:TwoThreads", "threads.per-trial", ("honest-max",)),
     Control("working:OwnTimeLimit", "limits.time", ("faulty",)),

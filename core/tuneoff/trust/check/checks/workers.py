@@ -13,7 +13,7 @@ from tuneoff.trust.check.planned_runs import SILENCE_SECONDS, TRIAL_SECONDS
 from tuneoff.trust.history_check.rules import DEVICE_RULES
 
 READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
-WORKING = ("coordinator-killed", "wall-clock", "interrupted", "scripted")  # their trials take a while
+WORKING = ("coordinator-killed", "wall-clock", "scripted")  # all their workers have the time to begin
 LATE_SECONDS = 6.0  # from a limit of time to the end of the trial
 LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words of the record: those of a trial's cause
 
