@@ -18,6 +18,16 @@ from tuneoff.base.targets import nearest
 from tuneoff.errors import PluginError
 
 BAD_INPUT = 2
+EARLIER = {  # commands of earlier commits, and what they are now
+    "adapters": "list adapters",
+    "workloads": "list workloads",
+    "schema": "explain --schema",
+    "status": "watch --runs",
+    "serve": "watch --serve",
+    "controls": "check --controls",
+    "recommend": "report --text",
+    "verify-space": "check --space",
+}
 Completer = Callable[..., Iterable[str]]
 
 
@@ -128,9 +138,13 @@ class OneLineParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             choices = [str(choice) for choice in action.choices]
-            raise argparse.ArgumentError(
-                action, f"invalid choice: {value!r}{nearest(value, choices)}; known: {', '.join(choices)}"
+            now = EARLIER.get(value)
+            hint = (
+                f", which is now: {printed_command(*now.split())}"
+                if now
+                else f"{nearest(value, choices)}; known: {', '.join(choices)}"
             )
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
 
     def error(self, message: str) -> NoReturn:
         help_command = printed_command(*self.prog.split()[1:], "--help")
