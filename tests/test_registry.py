@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -85,31 +83,6 @@ def test_unknown_adapter_names_the_known_ones() -> None:
         registry.workload_class("x")
 
 
-PROJECT = '[project.entry-points."tuneoff.workloads"]\n{name} = "m:train"\n'
-
-
-@pytest.mark.usefixtures("plugins")
-@pytest.mark.parametrize(
-    ("folder", "name", "kind", "way_out"),
-    [
-        ("my code", "mine", "workload", "my code/pyproject.toml has it, but is not installed: pip install -e 'my code'"),
-        (".", "mine", "workload", "pyproject.toml has it, but is not installed: pip install -e ."),
-        ("other", "his", "workload", "or give it as module:Class"),
-        ("other", "mine", "adapter", "or give it as module:Class"),
-    ],
-)
-def test_a_package_that_is_here_and_not_installed_is_told_with_the_command_that_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, name: str, kind: registry.Kind, way_out: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for place, text in {"a": "no [ toml", "b": "project = 3", folder: PROJECT.format(name=name)}.items():
-        Path(place).mkdir(exist_ok=True)
-        Path(place, "pyproject.toml").write_text(text)
-    with pytest.raises(UnknownNameError) as caught:
-        registry.find(kind, "mine")
-    assert str(caught.value).endswith(f"; {way_out}")
-
-
 def test_two_plugins_of_one_name_are_refused_with_both_distributions(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_plugins.register(
         monkeypatch,
@@ -155,7 +128,7 @@ def test_a_class_whose_module_fails_while_importing_is_broken(tmp_path: Path, mo
 
 @pytest.mark.usefixtures("plugins")
 def test_workloads_are_listed_with_their_classes() -> None:
-    assert {listing.plugin.name: listing.workload for listing in registry.list_workloads()} == {
+    assert {listing.plugin.name: listing.loaded for listing in registry.list_workloads()} == {
         "careless": fake_plugins.Careless,
         "curve": fake_plugins.Curve,
         "heavy": fake_plugins.Heavy,
@@ -207,21 +180,13 @@ def test_looking_for_a_submodule_does_not_import_its_parent() -> None:
     assert "xmlrpc" not in sys.modules
 
 
-def test_threads_that_import_plugins_at_once_leave_the_real_exit() -> None:
-    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
-        first.enter_context(registry._exits_as_errors())
-        second.enter_context(registry._exits_as_errors())
-        first.close()
-    assert os._exit.__name__ == "_exit"
-
-
 def test_a_broken_platform_is_a_line_and_its_neighbours_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {kind: list(registry.scan(kind)) for kind in get_args(registry.Kind)}
     known["platform"].append(registry.Plugin(name="torn", target="no_such_module:Torn", distribution="torn", version="1"))
     monkeypatch.setattr(registry, "scan", known.__getitem__)
     listings = {listing.plugin.name: listing for listing in registry.list_platforms()}
     assert "platform 'torn' is broken (torn 1)" in listings["torn"].text
-    assert listings["torn"].platform is None
+    assert listings["torn"].loaded is None
     assert listings["local"].text == ""
     with pytest.raises(PluginError, match="platform 'torn' is broken"):
         registry.adapter_class("serial").placement(replace(toy_spec("serial"), platform="torn"))

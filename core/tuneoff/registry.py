@@ -8,17 +8,13 @@ import importlib.metadata
 import importlib.util
 import inspect
 import os
-import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.capabilities import Capabilities, State, framework_status
-from tuneoff.base.commands import pip
-from tuneoff.base.files import read_regular_text
 from tuneoff.base.process_state import kept
 from tuneoff.base.targets import load_target, unknown_name
 from tuneoff.base.tracebacks import source_line
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
     from tuneoff.meter import PowerMeter
     from tuneoff.platform import Platform
 
-_EXIT = os._exit
+T = TypeVar("T")
 Kind = Literal["adapter", "workload", "platform", "power_meter", "command"]
 AdapterClass = type[Adapter]  # what an entry point of `tuneoff.adapters` names
 
@@ -65,21 +61,12 @@ class AdapterListing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadListing:
-    """One line of `tuneoff list workloads`; `text` says what is wrong with a broken plugin."""
+class Listing(Generic[T]):
+    """One line of a list of plugins; `text`: what is missing for it here, or wrong with a broken one."""
 
     plugin: Plugin
     text: str = ""
-    workload: type[Workload] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlatformListing:
-    """One line of `tuneoff list platforms`; `text` says what is missing for it here, or wrong with a broken plugin."""
-
-    plugin: Plugin
-    text: str = ""
-    platform: type[Platform] | None = None
+    loaded: type[T] | None = None  # None: it is broken
 
 
 @functools.cache
@@ -111,23 +98,12 @@ def find(kind: Kind, name: str) -> Plugin:
     matches = [plugin for plugin in plugins if plugin.name == name]
     if not matches:
         names = {plugin.name for plugin in plugins}
-        raise UnknownNameError(f"{unknown_name(_label(kind), name, names)}; {_here(kind, name) or 'or give it as module:Class'}")
+        raise UnknownNameError(f"{unknown_name(_label(kind), name, names)}; or give it as module:Class")
     if len(matches) > 1:
         origins = " and ".join(_origin(plugin) for plugin in matches)
         rule = f"{_label(kind)} names must be unique, but {name!r} comes from {origins}"
         raise PluginError(f"{rule}; uninstall one, or give module:Class")
     return matches[0]
-
-
-def _here(kind: Kind, name: str) -> str:
-    """Return how to install the plugin of a package that is in the current folder, or in one of its folders; else ""."""
-    import tomllib
-
-    for path in (Path("pyproject.toml"), *sorted(Path().glob("*/pyproject.toml"))):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # somebody else's file may have anything in it
-            if name in tomllib.loads(read_regular_text(path))["project"]["entry-points"][f"tuneoff.{kind}s"]:
-                return f"{path} has it, but is not installed: {pip()} install -e {shlex.quote(str(path.parent))}"
-    return ""
 
 
 def installed(kind: Kind, name: str) -> Plugin:
@@ -186,16 +162,10 @@ def platform_class(name: str) -> type[Platform]:
     return _load("platform", find("platform", name), Platform)
 
 
-def list_platforms() -> list[PlatformListing]:
+def list_platforms() -> list[Listing[Platform]]:
     """Return every installed platform; a broken one is a line, not an error."""
-    listings = []
-    for plugin in scan("platform"):
-        try:
-            platform = platform_class(plugin.name)
-            listings.append(PlatformListing(plugin=plugin, text=platform.missing() or "", platform=platform))
-        except PluginError as error:
-            listings.append(PlatformListing(plugin=plugin, text=str(error)))
-    return listings
+    listings = _listings("platform", platform_class)
+    return [item if item.loaded is None else replace(item, text=item.loaded.missing() or "") for item in listings]
 
 
 def power_meter_class(name: str) -> type[PowerMeter]:
@@ -228,53 +198,46 @@ def list_adapters(names: Sequence[str] = ()) -> list[AdapterListing]:
         PluginError: two distributions bring one of that name.
     """
     listings = []
-    for plugin in _plugins("adapter", names):
-        try:
-            adapter = adapter_class(plugin.name)
-        except PluginError as error:
-            listings.append(AdapterListing(plugin=plugin, state="broken", text=str(error)))
+    for item in _listings("adapter", adapter_class, names):
+        if item.loaded is None:
+            listings.append(AdapterListing(plugin=item.plugin, state="broken", text=item.text))
             continue
-        status = framework_status(plugin.name, adapter.capabilities)
+        capabilities = item.loaded.capabilities
+        status = framework_status(item.plugin.name, capabilities)
         listings.append(
             AdapterListing(
-                plugin=plugin,
+                plugin=item.plugin,
                 state=status.state,
                 text=status.text,
-                framework=adapter.capabilities.framework,
+                framework=capabilities.framework,
                 framework_version=status.version,
-                adapter=adapter,
+                adapter=item.loaded,
             )
         )
     return listings
 
 
-def list_workloads(names: Sequence[str] = ()) -> list[WorkloadListing]:
+def list_workloads(names: Sequence[str] = ()) -> list[Listing[Workload]]:
     """Return these workloads, without names every plugin; a broken one is a line, not an error.
 
     Raises: as `list_adapters`.
     """
-    listings = []
-    for plugin in _plugins("workload", names):
-        try:
-            listings.append(WorkloadListing(plugin=plugin, workload=workload_class(plugin.name)))
-        except PluginError as error:
-            listings.append(WorkloadListing(plugin=plugin, text=str(error)))
-    return listings
-
-
-def _plugins(kind: Kind, names: Sequence[str]) -> Sequence[Plugin]:
-    return [find(kind, name) for name in names] if names else scan(kind)
+    return _listings("workload", workload_class, names)
 
 
 def broken_power_meters() -> list[str]:
     """Return one line for each power meter plugin that cannot be imported or is none."""
-    broken = []
-    for plugin in scan("power_meter"):
+    return [listing.text for listing in _listings("power_meter", power_meter_class) if listing.loaded is None]
+
+
+def _listings(kind: Kind, load: Callable[[str], type[T]], names: Sequence[str] = ()) -> list[Listing[T]]:
+    listings: list[Listing[T]] = []
+    for plugin in [find(kind, name) for name in names] or scan(kind):
         try:
-            power_meter_class(plugin.name)
+            listings.append(Listing(plugin=plugin, loaded=load(plugin.name)))
         except PluginError as error:
-            broken.append(str(error))
-    return broken
+            listings.append(Listing(plugin=plugin, text=str(error)))
+    return listings
 
 
 def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:
@@ -308,21 +271,9 @@ def _loaded(kind: Kind, plugin: Plugin) -> object:
         raise PluginError(f"{_label(kind)} {plugin.name!r} is broken ({_origin(plugin)}): {problem}") from error
 
 
-@contextlib.contextmanager
-def _exits_as_errors() -> Iterator[None]:
-    """Let `os._exit` raise as `sys.exit` does: a command would end with a module's exit code, and without a word."""
-    real = _EXIT if os._exit is sys.exit else os._exit  # another thread may be within too
-    os._exit = sys.exit  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        os._exit = real
-
-
 def _import(target: str, *, is_installed: bool) -> object:
     try:
-        with _exits_as_errors():
-            return load_target(target)
+        return load_target(target)
     except PluginError as error:
         folder, module = os.getcwd(), target.partition(":")[0].partition(".")[0]
         missing = isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name == module

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import functools
 import importlib
 import re
 import shlex
@@ -38,8 +40,13 @@ def adapters(arguments: list[str]) -> Iterator[str]:
     yield from vars(parse(arguments)).get("adapters") or []
 
 
+@functools.cache
+def parser() -> argparse.ArgumentParser:
+    return build_parser(command_line.all_commands(), "", "", "")
+
+
 def parse(arguments: list[str]) -> object:
-    return build_parser(command_line.all_commands(), "", "", "").parse_args(arguments)
+    return parser().parse_args(arguments)
 
 
 @pytest.fixture

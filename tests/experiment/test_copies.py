@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from command_line import caller, write_file
+from command_line import write_file
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
@@ -33,15 +33,6 @@ def test_each_copy_is_a_run_beside_the_others_and_a_warm_up_is_alone(tmp_path: P
     alone = plan_of(tmp_path)
     assert plan.totals.runs == 3 * alone.totals.runs
     assert plan.totals.seconds_at_most == alone.totals.seconds_at_most
-
-
-def test_the_table_of_a_plan_tells_copies_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan = plan_of(tmp_path, copies=2, adapters=["serial"], seeds=[0])
-    rows = caller(capsys)("plan", tmp_path / "file.yaml").out.splitlines()
-    remarks = {
-        run.run_id: next(row for row in rows if row.startswith(run.run_id)).split("2x1")[1].strip() for run in plan.counted
-    }
-    assert [*remarks.values()] == ["copy 1 of 2", "copy 2 of 2"]
 
 
 def test_a_job_alone_is_the_run_that_it_always_was(tmp_path: Path) -> None:

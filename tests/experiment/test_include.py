@@ -18,25 +18,19 @@ def _write(folder: Path, **files: str) -> Path:
     return folder / "main.yaml"
 
 
-def test_the_including_file_wins_and_mappings_are_merged(tmp_path: Path) -> None:
-    path = _write(
-        tmp_path, base="budget: {trials: 5, epochs_per_trial: 3}\nseeds: [1, 2]", main="include: base.yaml\nbudget: {trials: 9}"
-    )
-    assert read_merged(path) == {"budget": {"trials": 9, "epochs_per_trial": 3}, "seeds": [1, 2]}
-
-
-def test_paths_are_relative_to_the_including_file(tmp_path: Path) -> None:
-    path = _write(tmp_path, parts__inner="a: 1", parts__outer="include: inner.yaml\nb: 2", main="include: parts/outer.yaml")
-    assert read_merged(path) == {"a": 1, "b": 2}
-
-
-def test_another_type_or_name_replaces_the_whole_mapping(tmp_path: Path) -> None:
+def test_the_including_file_wins_mappings_are_merged_and_another_type_or_name_replaces_the_whole(tmp_path: Path) -> None:
     path = _write(
         tmp_path,
-        base="search_space: {x: {type: float, low: 0, high: 1}}\nsampler: {name: tpe, n_startup_trials: 3}",
-        main="include: base.yaml\nsearch_space: {x: {type: constant, value: 1}}\nsampler: random",
+        parts__inner="budget: {trials: 5, epochs_per_trial: 3}\nseeds: [1, 2]\nsampler: {name: tpe, n_startup_trials: 3}",
+        parts__outer="include: inner.yaml\nsearch_space: {x: {type: float, low: 0, high: 1}}",
+        main="include: parts/outer.yaml\nbudget: {trials: 9}\nsearch_space: {x: {type: constant, value: 1}}\nsampler: random",
     )
-    assert read_merged(path) == {"search_space": {"x": {"type": "constant", "value": 1}}, "sampler": {"name": "random"}}
+    assert read_merged(path) == {
+        "budget": {"trials": 9, "epochs_per_trial": 3},
+        "seeds": [1, 2],
+        "search_space": {"x": {"type": "constant", "value": 1}},
+        "sampler": {"name": "random"},
+    }
 
 
 @pytest.mark.parametrize(
@@ -47,21 +41,22 @@ def test_another_type_or_name_replaces_the_whole_mapping(tmp_path: Path) -> None
         ({"main": "include: none.yaml"}, "main.yaml: include: "),
         ({"main": "include: none.yaml"}, "none.yaml: the file cannot be read: No such file or directory; check the path"),
         ({"main": "include: b.yaml", "b": "include: none.yaml"}, "b.yaml: include: "),
-        ({"main": "include: b.yaml", "b": "a: [1"}, "main.yaml: include: "),
         ({"main": "include: [1]"}, "include: must be a path or a list of paths, but got [1]"),
         ({"main": "include: []"}, "include: must be a path"),
+        (
+            {
+                **{f"level{n}": f"include: [{', '.join([f'level{n + 1}.yaml'] * 10)}]" for n in range(9)},
+                "level9": "a: 1",
+                "main": "include: level0.yaml",
+            },
+            "at most 100 files may be included",
+        ),
     ],
 )
-def test_cycles_and_wrong_paths_are_one_line(tmp_path: Path, files: dict[str, str], problem: str) -> None:
+def test_cycles_wrong_paths_and_includes_that_multiply_are_one_line(tmp_path: Path, files: dict[str, str], problem: str) -> None:
     assert problem in refusal(read_merged, _write(tmp_path, **files))
 
 
 def test_links_in_a_circle_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "main.yaml").symlink_to("main.yaml")
     assert "main.yaml: the file cannot be read: Too many levels of symbolic links" in refusal(read_merged, tmp_path / "main.yaml")
-
-
-def test_includes_that_multiply_are_refused(tmp_path: Path) -> None:
-    levels = {f"level{n}": f"include: [{', '.join([f'level{n + 1}.yaml'] * 10)}]" for n in range(9)}
-    path = _write(tmp_path, **levels, level9="a: 1", main="include: level0.yaml")
-    assert "at most 100 files may be included" in refusal(read_merged, path)

@@ -38,9 +38,7 @@ def test_unit_ends_give_the_first_and_the_last_value(space: SearchSpace) -> None
 
 def test_float_points_have_no_grid_noise() -> None:
     dimension = stepped(-0.3, 0.9, 0.1, integer=False)
-    assert [dimension.value_at(index) for index in range(dimension.size)] == [
-        -0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
-    ]  # fmt: skip
+    assert [dimension.value_at(index) for index in range(dimension.size)] == [number / 10 for number in range(-3, 10)]
 
 
 def test_a_number_has_the_type_of_its_dimension() -> None:
@@ -69,13 +67,14 @@ def test_an_integer_dimension_holds_integers_only(value: object) -> None:
         lambda: Float(low=2.0, high=1.0),
         lambda: Float(low=0.0, high=1.0, log=True),
         lambda: Float(low=0.0, high=math.inf),
+        lambda: Float(low=-1.7e308, high=1.7e308),
         lambda: IntegerLog(low=0, high=8),
         lambda: Stepped(low=0.5, step=1, size=3, integer=True),
-        lambda: stepped(1, 4, 0, integer=True),
-        lambda: Categorical(choices=()),
-        lambda: Categorical(choices=("a", "a")),
-        lambda: Categorical(choices=([1], [1.0], [1])),
         lambda: Stepped(low=0, step=1, size=2**53, integer=True),
+        lambda: stepped(1, 4, 0, integer=True),
+        lambda: stepped(-1.7e308, 1.7e308, 1e307, integer=False),
+        lambda: Categorical(choices=()),
+        lambda: Categorical(choices=([1], [1.0], [1])),
         lambda: Categorical(choices=(math.nan,)),
         lambda: Constant(value=math.inf),
         lambda: SearchSpace({}),
@@ -104,11 +103,3 @@ def test_complete_refuses_unknown_missing_and_outside() -> None:
     space = SearchSpace({"rate": Float(low=0.0, high=2.0)})
     for configuration in ({}, {"rate": 1.0, "other": 1}, {"rate": 3.0}, {"rate": "1"}, {"rate": math.nan}):
         assert refusal(space.complete, configuration)
-
-
-@pytest.mark.parametrize(
-    "make", [lambda low, high: Float(low=low, high=high), lambda low, high: stepped(low, high, 1e307, integer=False)]
-)
-def test_bounds_whose_distance_is_no_finite_number_are_refused(make: Callable[[float, float], object]) -> None:
-    assert make(-8e307, 8e307)
-    assert "`high - low` must be a finite number" in refusal(make, -1.7e308, 1.7e308)

@@ -29,10 +29,8 @@ SPACE = SearchSpace(
         "rate": Float(low=1e-5, high=1e-1, log=True),
         "width": IntegerLog(low=2, high=64),
         "dropout": stepped(0.0, 0.5, 0.1, integer=False),
-        "widths": Categorical(choices=([64], [64, 64])),
         "size": Categorical(choices=("s", "m", "l"), ordered=True),
         "epochs": Constant(value=3),
-        "single": Categorical(choices=("only",)),
     }
 )
 
@@ -43,9 +41,8 @@ def test_a_configuration_survives_the_trip(space: SearchSpace, data: st.DataObje
     configuration = space.from_units(data.draw(units(space)))
     native = translation.encode(configuration)
     assert set(native) == set(translation.native) == set(space.searched)
-    assert canonical_json(translation.decode(native)) == canonical_json(configuration)
-    through_text = json.loads(json.dumps(native))  # script-driven frameworks pass values as text
-    assert canonical_json(translation.decode(through_text)) == canonical_json(configuration)
+    for values in (native, json.loads(json.dumps(native))):  # script-driven frameworks pass values as text
+        assert canonical_json(translation.decode(values)) == canonical_json(configuration)
 
 
 @given(st.integers(1, 500), st.integers(1, 500), st.floats(0.0, 1.0))
@@ -59,33 +56,21 @@ def test_a_bound_missed_by_rounding_is_the_bound() -> None:
     kind = NativeFloat(low=1e-5, high=1e-1, log=True)
     assert kind.decode(math.nextafter(1e-1, 1.0)) == 1e-1
     assert kind.decode(math.exp(math.log(1e-5))) == pytest.approx(1e-5)
-    assert NativeLogInteger(low=1, high=8).decode(0.5) == 1
-    assert NativeLogInteger(low=1, high=8).decode(8.5) == 8
+    assert [NativeLogInteger(low=1, high=8).decode(end) for end in (0.5, 8.5)] == [1, 8]
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("rate", 0.2),
-        ("rate", 0.0),
-        ("rate", math.nan),
-        ("rate", "0.01"),
-        ("rate", None),
-        ("width", 65.0),
-        ("width", 1.0),
-        ("dropout", 6),
-        ("dropout", -1),
-        ("dropout", 0.5),
+        *(("rate", value) for value in (0.2, 0.0, math.nan, "0.01", None, ...)),
+        *(("width", value) for value in (65.0, 1.0)),
+        *(("dropout", value) for value in (6, -1, 0.5)),
         ("size", "l"),
     ],
 )
-def test_a_value_outside_is_an_error_never_a_guess(name: str, value: object) -> None:
-    native: dict[str, object] = {"rate": 1e-3, "width": 2.2, "dropout": 3, "widths": 1, "size": 2}
-    assert refusal(SpaceTranslation(SPACE).decode, {**native, name: value})
-
-
-def test_a_missing_name_is_an_error() -> None:
-    assert "must give" in refusal(SpaceTranslation(SPACE).decode, {"rate": 1e-3})
+def test_a_value_outside_or_a_missing_one_is_an_error_never_a_guess(name: str, value: object) -> None:
+    native: dict[str, object] = {"rate": 1e-3, "width": 2.2, "dropout": 3, "size": 2, name: value}
+    assert refusal(SpaceTranslation(SPACE).decode, {name: value for name, value in native.items() if value is not ...})
 
 
 def test_a_configuration_outside_is_not_encoded() -> None:
@@ -99,18 +84,12 @@ def test_a_list_is_one_index_and_maps_back() -> None:
     for index, configuration in enumerate(listed):
         assert translation.encode(configuration) == {LIST_INDEX: index}
         assert translation.decode({LIST_INDEX: index}) == configuration
-
-
-def test_what_is_not_on_the_list_is_refused() -> None:
-    translation = ListTranslation([{"a": 1}])
-    assert refusal(translation.encode, {"a": 1.0})
-    for native in ({LIST_INDEX: 1}, {}):
+    assert refusal(translation.encode, {"a": 1.0, "b": 0.5})
+    for native in ({LIST_INDEX: 2}, {}):
         assert refusal(translation.decode, native)
 
 
-@pytest.mark.parametrize(
-    ("sampler", "kind"), [("random", SpaceTranslation), ("tpe", SpaceTranslation), ("grid", ListTranslation)]
-)
+@pytest.mark.parametrize(("sampler", "kind"), [("random", SpaceTranslation), ("grid", ListTranslation)])
 def test_a_run_translates_its_list_where_it_has_one_and_else_its_space(sampler: str, kind: type) -> None:
     space = SearchSpace({"depth": stepped(1, 4, 1, integer=True)})
     translation = translation_of(make_spec("toy", sampler=sampler, search_space=space, trials=4, epochs=1))

@@ -63,7 +63,7 @@ def make_sources(folder: Path, *, small: bool = False) -> list[Path]:
     makers: dict[str, Callable[[Path], None]] = {"examples": _examples}
     if not small:
         makers |= {
-            "done": _done,
+            "done": partial(_compared, DONE),
             "pruned": partial(_compared, PRUNED),
             "failed": partial(_compared, FAILED),
             "interrupted": partial(_ended_early, signal.SIGINT),
@@ -84,20 +84,9 @@ def make_sources(folder: Path, *, small: bool = False) -> list[Path]:
 
 
 def _examples(source: Path) -> None:
-    """The worked examples of the metrics, with their tables: not from a run, and the same on each machine."""
+    """The worked examples of the metrics: not from a run, and the same on each machine."""
     write_examples(source / RESULTS)
     (source / FILE).write_text(json.dumps(DONE))
-    _export(source)
-
-
-def _done(source: Path) -> None:
-    _compared(DONE, source)
-    _export(source)
-
-
-def _export(source: Path) -> None:
-    for format in ("csv", "json"):
-        _tuneoff(source, "export", RESULTS, "--format", format)
 
 
 def _compared(experiment: Mapping[str, Any], source: Path) -> None:

@@ -90,7 +90,7 @@ def bundle(sources: Path) -> Path:
 
 @pytest.mark.usefixtures("imported")
 def test_fuzzed_files_are_answered(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    hold(file_cases.ask, tmp_path, request, 60, 10_000)
+    hold(file_cases.ask, tmp_path, request, 100, 10_000)
 
 
 @pytest.mark.usefixtures("imported")
@@ -231,8 +231,7 @@ def test_touched_names_raw_and_derived_files_and_leaves_out_what_is_stated(sourc
     (folder / "log.txt").write_text("nobody answers for it")
     assert touched(original, damaged) == []
     end = folder / "end.json"
-    before = end.read_text()
-    data = json.loads(before)
+    data = json.loads(end.read_text())
     data["environment"]["host"] = "another"
     end.write_text(json.dumps(data, indent=3))
     assert touched(original, damaged) == []
@@ -241,10 +240,3 @@ def test_touched_names_raw_and_derived_files_and_leaves_out_what_is_stated(sourc
     (folder / "power.jsonl").unlink()
     names = [name.rpartition("/")[2] for name in touched(original, damaged)]
     assert names == ["end.json", "power.jsonl"]
-    end.write_text(before)
-    tables = sorted((damaged / "export").glob("*.csv"))
-    tables.pop().unlink()
-    assert len(touched(original, damaged)) == 2
-    for table in tables:
-        table.unlink()
-    assert len(touched(original, damaged)) == 1  # nobody exported to csv

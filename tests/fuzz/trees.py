@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fuzz.values import DOTTED, KEYS, STRINGS, Pairs, Raw, json_scalar, scalar, structure, written
+from fuzz.values import KEYS, STRINGS, Pairs, Raw, json_scalar, structure, written
 
 Path = tuple[Any, ...]
 Scalar = Callable[[random.Random], Any]
@@ -125,43 +125,6 @@ def version(tree: Any, chance: random.Random, scalar: Scalar) -> Any:
     return tree
 
 
-def axes(tree: Any, chance: random.Random, scalar: Scalar) -> Any:
-    """Give `matrix` or `zip` at random."""
-
-    def one() -> dict[str, Any]:
-        return {chance.choice(DOTTED): _axis(chance) for _ in range(chance.choice((1, 1, 2, 3, 6)))}
-
-    if chance.random() < 0.6:
-        tree["matrix"] = one()
-    else:
-        tree["zip"] = [one() for _ in range(chance.choice((1, 1, 2, 4)))]
-    return tree
-
-
-def _axis(chance: random.Random) -> Any:
-    kind = chance.randrange(4)
-    if kind == 0:
-        return scalar(chance)
-    if kind == 1:
-        return list(range(1, chance.choice((2, 10, 100, 10_000, 20_000))))
-    return [chance.choice((1, 2, "null", {"name": "asha"}, scalar(chance), [1])) for _ in range(chance.randrange(4))]
-
-
-def crowd(tree: Any, chance: random.Random, scalar: Scalar) -> Any:
-    """Ask for far too much: seeds, adapters, samples, trials."""
-    large = chance.choice((30, 500, 3000, 10_000, 10_001, 100_000))
-    grid = {f"x{number}": {"type": "int", "low": 1, "high": 10} for number in range(chance.choice((3, 5, 9)))}
-    more: tuple[dict[str, Any], ...] = (
-        {"seeds": {"count": large}},
-        {"seeds": list(range(large))},
-        {"adapters": ["serial"] * large},
-        {"sampler": "fixed", "configurations": {"sample": large}},
-        {"matrix": {"budget.trials": list(range(1, large))}},
-        {"sampler": "grid", "search_space": grid},
-    )
-    return {**tree, **chance.choice(more)}
-
-
 OF_JSON: dict[str, Change] = {
     "drop": drop,
     "double": double,
@@ -173,7 +136,6 @@ OF_JSON: dict[str, Change] = {
     "nudge": nudge,
 }
 OF_RECORDS: dict[str, Change] = {**OF_JSON, "version": version}
-OF_FILES: dict[str, Change] = {**OF_JSON, "axes": axes, "crowd": crowd}
 
 
 def damaged_json(content: bytes, chance: random.Random) -> tuple[bytes, str]:

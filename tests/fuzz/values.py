@@ -77,12 +77,6 @@ STRINGS = (
     ),
 )
 KEYS = tuple(sorted({key for tree in trees() for key in _keys(tree)}))
-DOTTED = (
-    *_words("budget.trials budget.epochs_per_trial workers.count workers.cpus sampler sampler.name pruner pruner.first_epoch"),
-    *_words("workload.name workload.options.noise search_space.x.low search_space objective.metric timeouts.trial_seconds"),
-    *_words("platform seeds adapters name matrix.a . a..b budget failures.retries configurations.sample stops power.meter"),
-    "",
-)
 
 
 class Raw:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,17 +49,13 @@ def test_the_file_begins_with_its_format_version_and_meets_the_published_schema(
     "change",
     [
         lambda text: "",
-        lambda text: "[]",
         lambda text: text[: len(text) // 2],
         lambda text: text.replace('"key": "', '"key": "0', 1),
         lambda text: text.replace('"format_version": 5', '"format_version": 4', 1),
         lambda text: text.replace('"status": "done"', '"status": "splendid"', 1),
         lambda text: text.replace('"status": "done"', '"status": "failed"', 1),
-        lambda text: text.replace('"epoch":1', '"epoch":0', 1),
-        lambda text: re.sub('"run_id": "[^"]*', '"run_id": "another', text, count=1),
         lambda text: text.replace('"execution_id": "', '"execution_id": "../../', 1),
         lambda text: text.replace('"seed":0', '"seed":"0"', 1),
-        lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":', 1),
         lambda text: "\udcff\udcfe",
     ],
 )
@@ -106,9 +101,7 @@ def test_nothing_is_derived_from_damaged_files(folder: Path, name: str, damage: 
         (lambda text: text[: len(text) // 2], "is damaged: Input data was truncated; restore it"),
         (lambda text: text.replace('"ruling": null', '"ruling": {"status": "splendid"}', 1), "is damaged: Invalid enum value"),
         (lambda text: text.replace('"ruling": null', '"ruling": {"status": "failed"}', 1), "cannot be derived from its files"),
-        (lambda text: "[]", "is damaged: Expected `object`"),
         (lambda text: "[" * 200_000, "is damaged: "),
-        (lambda text: "\udcff\udcfe", "is damaged: "),
     ],
 )
 def test_an_end_that_cannot_be_used_is_one_line(folder: Path, change: Callable[[str], str], message: str) -> None:
@@ -119,11 +112,6 @@ def test_an_end_that_cannot_be_used_is_one_line(folder: Path, change: Callable[[
     with pytest.raises(ResultsError, match=message) as error:
         read_run(folder)
     assert "\n" not in str(error.value)
-
-
-def test_a_missing_end_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match=r"end\.json cannot be read: No such file"):
-        read_run(tmp_path)
 
 
 def test_a_full_disk_is_one_line_and_leaves_the_old_file(
@@ -203,15 +191,10 @@ def test_a_missing_results_folder_is_one_line(tmp_path: Path) -> None:
     ("path", "value"),
     [
         (("seed",), "0"),
-        (("warm_up",), 1),
-        (("experiment", "search_space", "dimensions"), {"a": 1}),
         (("experiment", "search_space", "dimensions", 0, "name"), 5),
         (("experiment", "search_space", "dimensions", 0, "low"), "a"),
-        (("experiment", "budget", "trials"), None),
         (("experiment", "workers", "cpus"), [1]),
         (("experiment", "objective", "mode"), "up"),
-        (("experiment", "workload", "target"), 2.147),
-        (("experiment", "configurations"), [1]),
         (("experiment",), None),
     ],
 )
@@ -239,3 +222,5 @@ def test_a_record_in_the_folder_of_another_run_is_one_line(
 def test_an_execution_has_the_name_of_its_folder(folder: Path, read: Callable[[Path], RunRecord]) -> None:
     renamed = folder.rename(folder.with_name("renamed"))
     assert read(renamed).execution_id == "renamed"
+    with pytest.raises(ResultsError, match="its folder must have the execution's name, but was renamed"):
+        read(renamed.rename(folder.with_name("a" * 200)))

@@ -129,12 +129,6 @@ def _began(fields: list[str]) -> int:
     return int(fields[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-def is_stopped(pid: int) -> bool:
-    """Tell whether a process was stopped by a signal."""
-    fields = stat_fields(pid)
-    return fields is not None and fields[0] == "T"
-
-
 def children(pid: int) -> list[int]:
     """Return the direct children of a process."""
     pids: list[int] = []

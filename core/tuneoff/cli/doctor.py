@@ -104,7 +104,7 @@ def platforms(plan: Plan | None) -> Iterator[Finding]:
         name = f"platform {listing.plugin.name}"
         if not listing.text:
             yield Finding(id=name, verdict="passed", text="all that it needs is here")
-        elif listing.platform is None:
+        elif listing.loaded is None:
             yield _failed(name, PluginError(listing.text))
         else:
             yield _failed(name, MissingPackageError(listing.text), "failed" if listing.plugin.name in needed else "warning")
@@ -115,7 +115,7 @@ def of_plugins(image: str | None) -> Iterator[Finding]:
     from tuneoff.base.targets import load_target
     from tuneoff.registry import list_adapters, list_platforms
 
-    plugins = [*(listing.platform for listing in list_platforms()), *(listing.adapter for listing in list_adapters())]
+    plugins = [*(listing.loaded for listing in list_platforms()), *(listing.adapter for listing in list_adapters())]
     targets = dict.fromkeys(plugin.doctor for plugin in plugins if plugin is not None and plugin.doctor is not None)
     for target in targets:
         try:
@@ -142,11 +142,11 @@ def data(plan: Plan | None) -> Iterator[Finding]:
         yield _workload(f"data {spec.name}", workload_class(spec.name), spec.options, verdict="failed")
     for listing in list_workloads():
         name = f"workload {listing.plugin.name}"
-        if listing.workload is None:
+        if listing.loaded is None:
             yield _failed(name, PluginError(listing.text))
         elif listing.plugin.name not in {spec.name for spec in specs}:
-            options = {option: value for option, value in (listing.workload.default_options or {}).items() if value is not None}
-            yield _workload(name, listing.workload, options, verdict="warning")
+            options = {option: value for option, value in (listing.loaded.default_options or {}).items() if value is not None}
+            yield _workload(name, listing.loaded, options, verdict="warning")
 
 
 def results_folder(path: Path) -> Finding:

@@ -12,7 +12,7 @@ from tuneoff.base.output import columns, one_line, printable
 from tuneoff.errors import ExperimentError, PluginError
 
 if TYPE_CHECKING:
-    from tuneoff.registry import WorkloadListing
+    from tuneoff.registry import Listing
     from tuneoff.workload import Workload
 
 
@@ -27,10 +27,10 @@ def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:
     lines = [_to_json(listing) for listing in listings]
     if not names:
         return lines, _table(lines), []
-    whole = [(line, listing.workload) for line, listing in zip(lines, listings, strict=True) if listing.workload is not None]
+    whole = [(line, listing.loaded) for line, listing in zip(lines, listings, strict=True) if listing.loaded is not None]
     for line, workload in whole:
         line.update(declared(workload))
-    broken = [listing.text for listing in listings if listing.workload is None]
+    broken = [listing.text for listing in listings if listing.loaded is None]
     return lines, "\n\n".join(details(*pair) for pair in whole), broken
 
 
@@ -49,11 +49,11 @@ def _table(lines: list[dict[str, Any]]) -> str:
     return "\n".join([columns(("name", "status", "objective", "epochs", "metrics"), rows), *([""] if notes else []), *notes])
 
 
-def _to_json(listing: WorkloadListing) -> dict[str, Any]:
+def _to_json(listing: Listing[Workload]) -> dict[str, Any]:
     from tuneoff.base.commands import install_command
     from tuneoff.base.packages import missing_modules
 
-    workload = listing.workload
+    workload = listing.loaded
     missing = missing_modules(workload.preload) if workload else []
     text = listing.text
     if missing:

@@ -7,15 +7,14 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from tuneoff import registry
-from tuneoff.base.capabilities import Capabilities, Support
 from tuneoff.base.identity import canonical_json, configuration_digest, own_copy
 from tuneoff.base.space import MAX_LISTED, SearchSpace
 from tuneoff.base.targets import unknown_name
 from tuneoff.base.tracebacks import text_of
-from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
+from tuneoff.errors import ExperimentError, PluginError, TuneoffError
 from tuneoff.experiment import spec
 from tuneoff.experiment.load import MatrixFile, Variant
 from tuneoff.experiment.schema import DrawPart, ExperimentFile, ObjectivePart
@@ -48,9 +47,9 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
     with at("search_space"), _plugin_faults(file):
         space = _space(file, workload)
     epochs = file.budget.epochs_per_trial or workload_type.default_epochs
-    with at("sampler"), _offers("sampler", file.sampler.name):
+    with at("sampler"):
         sampler = check_sampler(file.sampler, samplers)
-    with at("pruner"), _offers("pruner", file.pruner.name):
+    with at("pruner"):
         pruner = check_pruner(file.pruner, epochs, pruners)
     with at("configurations"):
         listed = _configurations(file, space)
@@ -130,24 +129,6 @@ def _plugin_faults(file: ExperimentFile) -> Iterator[None]:
     except Exception as error:  # a plugin's own code may fail in any way
         cause = " ".join(f"{type(error).__name__}: {text_of(error)}".split())
         raise PluginError(f"workload {file.workload.name!r} fails on the experiment instead of refusing it: {cause}") from error
-
-
-@contextlib.contextmanager
-def _offers(kind: Literal["sampler", "pruner"], name: str) -> Iterator[None]:
-    """Say which installed adapters offer a name that nobody in the file knows."""
-    try:
-        yield
-    except UnknownNameError as error:
-        others = []
-        for listing in registry.list_adapters():
-            capabilities = listing.capabilities or Capabilities(framework="")
-            offer = (capabilities.samplers if kind == "sampler" else capabilities.pruners).get(name)
-            if offer is not None and offer.support is Support.YES:
-                others.append(listing.plugin.name)
-        if not others:
-            raise
-        problem = f"no adapter of this file offers {kind} {name!r}"
-        raise UnknownNameError(f"{problem}; installed ones that do: {', '.join(others)}") from error
 
 
 def _space(file: ExperimentFile, workload: Workload) -> SearchSpace:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, field
 
 from tuneoff.base import reading
-from tuneoff.base.reading import Options, Refused, Written, show
+from tuneoff.base.reading import Options, Refused, Written
 from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, stepped
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.accounting.declared import WORLD, Date, Prices, Text
@@ -148,8 +148,6 @@ class ObjectivePart(FilePart, frozen=True, kw_only=True):
     """What is optimized; left out: the workload's default. `goal`: the value from which on it is reached, or several by name, the
     hardest last. `stop`: each framework ends a run once the goal is met."""
 
-    refused_keys: ClassVar[Mapping[str, str]] = {"threshold": "it is called `goal` now"}
-
     metric: Name | None = None
     mode: Literal["min", "max"] | None = None
     goal: Annotated[dict[PlainName, float], Meta(min_length=1, max_length=20)] | float | None = None
@@ -259,16 +257,15 @@ class CarbonPart(FilePart, frozen=True, kw_only=True):
 
 
 def _carbon(value: Any) -> Any:
-    """Tell what may be written where something else than a mapping or "none" is."""
     if isinstance(value, dict) or value == NONE:
         return value
+    raise Refused("must be a mapping with `zone`, `g_per_kwh` or `series`, or none", value)
+
+
+def _path(value: Any) -> Any:
     if isinstance(value, str):
-        way_out = f"; write {{series: {value}}}" if value.endswith(".csv") else f"; write {{zone: {value}}}"
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        way_out = f"; write {{g_per_kwh: {value}}}"
-    else:
-        way_out = "; for none write carbon: none" if value is None else ""
-    raise Refused(f"must be a mapping with `zone`, `g_per_kwh` or `series`, or none, but got {show(value)}{way_out}")
+        return value
+    raise Refused("must be the path of a price file, or none", value)
 
 
 def _workers(value: Any) -> Any:
@@ -278,13 +275,6 @@ def _workers(value: Any) -> Any:
     if not (isinstance(devices, list) and type(each) is int and each > 0) or "count" in value:
         return value
     return {**value, "count": len(devices) * each}
-
-
-def _path(value: Any) -> Any:
-    if isinstance(value, str) and value:
-        return value
-    way_out = "; for none write prices: none" if value is None else "; put the prices in a file of their own" if value else ""
-    raise Refused(f"must be the path of a price file, or none, but got {show(value)}{way_out}")
 
 
 class ExperimentFile(FilePart, frozen=True, kw_only=True):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -22,57 +21,33 @@ _OWN_AXES = ("adapters", "seeds")  # multiply already
 _NO_AXES = ("name", "matrix", "zip", "tasks", "include", "warm_up", "power", "carbon", "prices", "analysis", "rules")
 _AXES = ("matrix", "zip", TASKS)
 _NO_PART_OF_A_RUN = ("anchors", "timeouts")  # of what a task may set: what its runs do is the same
+Axis = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]  # of each step what the values of a variant say, and what it sets
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """Dotted keys that change together: one step sets each key to its value.
-
-    `names`: what a variant's values call each step, where that is not what it sets: the names of tasks.
-    """
-
-    steps: tuple[Mapping[str, Any], ...]
-    names: tuple[str, ...] = ()
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Every key that a step sets."""
-        return tuple(dict.fromkeys(key for step in self.steps for key in step))
-
-    @property
-    def choices(self) -> tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]:
-        """Of each step what the variant's values say, and what it sets."""
-        labels = tuple({TASK: name} for name in self.names) or self.steps
-        return tuple(zip(labels, self.steps, strict=True))
 
 
 def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Return (the values of the variant, its content without the axes) per variant, tasks slowest, the last axis fastest.
 
     Raises:
-        ExperimentError: an axis is not a list of different values, or two axes set the same key.
+        ExperimentError: an axis is not a list of different values, or a key is set twice.
     """
-    axes, matrix = _task_axes(content.get(TASKS)), content.get("matrix")
-    if matrix is not None:
-        if not isinstance(matrix, Mapping) or not matrix:
-            raise ExperimentError(f"matrix: must be a mapping of dotted keys to lists, but got {matrix!r}")
-        for key, values in matrix.items():
-            axes.append(Axis(steps=tuple({key: value} for value in _values(f"matrix.{key}", values, distinct=True))))
-    axes += _zip_axes(content.get("zip"))
-    keys: list[tuple[Axis, str]] = []
+    axes: list[Axis] = [*_task_axes(content.get(TASKS)), *_matrix_axes(content.get("matrix")), *_zip_axes(content.get("zip"))]
+    taken: list[str] = []
     for axis in axes:
-        for key in axis.keys:
+        keys = dict.fromkeys(key for _, step in axis for key in step)
+        for key in keys:
             head = key.partition(".")[0]
             if head in _OWN_AXES:
                 raise ExperimentError(f"matrix: {key!r} may not be varied: `{head}:` is a list that multiplies already; use that")
             if head in _NO_AXES or not all(key.split(".")):
                 raise ExperimentError(f"matrix: {key!r} may not be varied; give a dotted key of one run, e.g. budget.trials")
-            for other_axis, other in keys:
-                if _overlap(key, other) and not (other_axis is axis and axis.names):  # within a task: checked where it is read
-                    raise ExperimentError(f"matrix: a key may be set by one axis only, but got {other!r} and {key!r}; remove one")
-            keys.append((axis, key))
-    count = math.prod(len(axis.steps) for axis in axes)
+        for key, other in (*product(keys, taken), *(pair for _, step in axis for pair in combinations(step, 2))):
+            if _overlap(key, other):
+                raise ExperimentError(
+                    f"matrix: a key may be set once, by one axis or task, but got {other!r} and {key!r}; remove one"
+                )
+        taken += keys
+    count = math.prod(map(len, axes))
     if count > MAX_VARIANTS:
         raise ExperimentError(f"matrix: at most {MAX_VARIANTS} variants may be asked for, but got {count}; shorten a list")
     base = {key: value for key, value in content.items() if key not in _AXES}
@@ -81,7 +56,7 @@ def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, A
             f"matrix: all variants together may have at most {MAX_VALUES} values, but {count} have more; shorten a list"
         )
     variants = []
-    for choices in product(*(axis.choices for axis in axes)):
+    for choices in product(*axes):
         values = {key: value for label, _ in choices for key, value in label.items()}
         variant = copy.deepcopy(base) if values else base
         for _, step in choices:
@@ -154,62 +129,59 @@ def without(content: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, An
     return {key: value for key, value in result.items() if value or key not in ("matrix", "zip")}
 
 
-def _task_axes(tasks: Any) -> list[Axis]:
+def _task_axes(tasks: Any) -> Iterator[Axis]:
     if tasks is None:
-        return []
-    if not isinstance(tasks, Mapping) or not tasks:
-        raise ExperimentError(f"tasks: must be a mapping of names to dotted keys with their values, but got {tasks!r}")
-    for name, task in tasks.items():
+        return
+    for name, task in _mapping("tasks", tasks, "names to dotted keys with their values").items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ExperimentError(
                 f"tasks: a name must be letters, digits, `.`, `_` and `-` after a letter or digit, but got {name!r}; rename it"
             )
         if not isinstance(task, Mapping):
             raise ExperimentError(f"tasks.{name}: must be a mapping of dotted keys to values, but got {task!r}")
-        for key, other in combinations(task, 2):
-            if _overlap(key, other):
-                raise ExperimentError(f"tasks.{name}: a key may be set once, but got {key!r} and {other!r}; remove one")
-    return [Axis(steps=tuple(dict(task) for task in tasks.values()), names=tuple(tasks))]
+    yield [({TASK: name}, task) for name, task in tasks.items()]
 
 
-def _zip_axes(groups: Any) -> list[Axis]:
-    if groups is None:
-        return []
-    if not isinstance(groups, list) or not groups:
+def _matrix_axes(matrix: Any) -> Iterator[Axis]:
+    for key, values in _mapping("matrix", matrix, "dotted keys to lists").items() if matrix is not None else ():
+        yield _distinct(f"matrix.{key}", [{key: value} for value in _values(f"matrix.{key}", values)])
+
+
+def _zip_axes(groups: Any) -> Iterator[Axis]:
+    if groups is not None and (not isinstance(groups, list) or not groups):
         raise ExperimentError(f"zip: must be a list of groups, but got {groups!r}; start each group with a dash")
-    axes = []
-    for index, group in enumerate(groups):
+    for index, group in enumerate(groups or ()):
         where = f"zip.{index}"
-        if not isinstance(group, Mapping) or not group:
-            raise ExperimentError(f"{where}: must be a mapping of dotted keys to lists, but got {group!r}")
-        columns = {key: _values(f"{where}.{key}", values, distinct=False) for key, values in group.items()}
-        lengths = {key: len(values) for key, values in columns.items()}
-        if len(set(lengths.values())) > 1:
-            text = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+        columns = [_values(f"{where}.{key}", values) for key, values in _mapping(where, group, "dotted keys to lists").items()]
+        lengths = [len(values) for values in columns]
+        if len(set(lengths)) > 1:
+            text = ", ".join(f"{key} has {length}" for key, length in zip(group, lengths, strict=True))
             raise ExperimentError(f"{where}: the lists of a group must be equally long, but {text}")
-        steps = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        _check_distinct(where, steps)
-        axes.append(Axis(steps=tuple(steps)))
-    return axes
+        yield _distinct(where, [dict(zip(group, row, strict=True)) for row in zip(*columns, strict=True)])
 
 
-def _values(where: str, values: Any, *, distinct: bool) -> list[Any]:
-    if not isinstance(values, list):
-        raise ExperimentError(f"{where}: must be a list of values, but got {values!r}; write [{values}]")
-    if not values:
-        raise ExperimentError(f"{where}: must not be empty, but got []; give values or remove the key")
-    if distinct:
-        _check_distinct(where, values)
+def _mapping(where: str, value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not value:
+        raise ExperimentError(f"{where}: must be a mapping of {what}, but got {value!r}")
+    return value
+
+
+def _values(where: str, values: Any) -> list[Any]:
+    if not isinstance(values, list) or not values:
+        way_out = "give values or remove the key" if values == [] else f"write [{values}]"
+        raise ExperimentError(f"{where}: must be a list of values, but got {values!r}; {way_out}")
     return values
 
 
-def _check_distinct(where: str, values: list[Any]) -> None:
+def _distinct(where: str, steps: Sequence[Mapping[str, Any]]) -> Axis:
+    """Return the axis of different steps, which are their own labels."""
     seen: set[str] = set()
-    for value in values:
-        text = canonical_json(value)
+    for step in steps:
+        text = canonical_json(step)
         if text in seen:
-            raise ExperimentError(f"{where}: values must differ, but {value!r} is given twice; remove one")
+            raise ExperimentError(f"{where}: values must differ, but {text} is given twice; remove one")
         seen.add(text)
+    return [(step, step) for step in steps]
 
 
 def _overlap(first: str, other: str) -> bool:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ import yaml
 
 from tuneoff.base.files import read_regular, reason_of
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.power_settings import placed, within
 from tuneoff.experiment.variants import NAMED, named
 
 MAX_FILES = 100  # that one file includes, those of its includes counted
@@ -28,12 +26,6 @@ MAX_DIGITS = 300  # of a whole number: more are no float either
 _TAG = "tag:yaml.org,2002:"
 
 
-_WAYS_OUT = (  # of what PyYAML says
-    ("\\t", "indent with spaces, not tabs"),
-    ("that cannot start any token", "put text that begins with it in quotes"),
-    ("mapping values are not allowed here", "quote text with a colon, and use ordinary spaces"),
-    ("found another document", "write one file for each document"),
-)
 _READ = {f"{_TAG}{name}" for name in ("bool", "null", "int", "float", "str", "seq", "map")}
 
 
@@ -137,8 +129,7 @@ def read_yaml(path: Path, what: str = "an experiment", needs: str = "`workload`,
         problem = " ".join(str(error).split())
         if (mark := getattr(error, "problem_mark", None)) is not None:
             problem = str(getattr(error, "problem", error))
-            way_out = next((f"; {text}" for words, text in _WAYS_OUT if words in problem), "")
-            problem = f"line {mark.line + 1}, column {mark.column + 1}: {problem}{way_out}"
+            problem = f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
         raise ExperimentError(f"{path}: not YAML: {problem}") from error
     except RecursionError as error:
         raise ExperimentError(f"{path}: nested more than {MAX_DEPTH} deep; flatten it") from error
@@ -172,11 +163,11 @@ def read_merged(path: Path) -> dict[str, Any]:
     Raises:
         ExperimentError: a file cannot be read or is not a mapping, or files include each other.
     """
-    return _read(path, (), None, path.parent, [])
+    return _read(path, (), None, [])
 
 
-def _read(path: Path, above: tuple[Path, ...], includer: Path | None, top: Path, read: list[Path]) -> dict[str, Any]:
-    """Return the content of a file; `top`: the folder of the first file; `read`: those that were read so far."""
+def _read(path: Path, above: tuple[Path, ...], includer: Path | None, read: list[Path]) -> dict[str, Any]:
+    """Return the content of a file; `read`: those that were read so far."""
     try:
         here = path.resolve()
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL byte; RuntimeError: links in a circle
@@ -194,17 +185,12 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None, top: Path,
             raise
         raise ExperimentError(f"{includer}: include: {error}") from error
 
-    # The paths that a file gives, relative to itself, become paths from here; those of a meter, which are stored with the plan,
-    # become paths from `top`, so that the plan is the same wherever it is made.
-    folder, prices, carbon, power = path.parent, data.get("prices"), data.get("carbon"), data.get("power")
+    # the paths that a file gives, relative to itself, become paths from here; those of a meter begin at the first file
+    folder, prices, carbon = path.parent, data.get("prices"), data.get("carbon")
     if isinstance(prices, str) and prices and prices != "none":
         data["prices"] = str(folder / prices)
     if isinstance(carbon, dict) and isinstance(carbon.get("series"), str) and carbon["series"]:
         data["carbon"] = {**carbon, "series": str(folder / carbon["series"])}
-    if isinstance(power, dict) and isinstance(power.get("options"), dict) and folder != top:
-        meter = power.get("meter")
-        relocate = within(os.path.relpath(folder, top))
-        data["power"] = {**power, "options": placed(meter if isinstance(meter, str) else None, power["options"], relocate)}
 
     included = data.pop("include", None)
     names = [included] if isinstance(included, str) else included
@@ -212,7 +198,7 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None, top: Path,
         raise ExperimentError(f"{path}: include: must be a path or a list of paths, but got {included!r}")
     merged: dict[str, Any] = {}
     for name in names or ():
-        merged = _over(merged, _read(path.parent / name, (*above, here), path, top, read))
+        merged = _over(merged, _read(path.parent / name, (*above, here), path, read))
     return _over(merged, data)
 
 

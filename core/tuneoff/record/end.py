@@ -6,6 +6,7 @@ It holds what no other file says: the supervisor's ruling, versions, environment
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import tuneoff
-from tuneoff.base.files import read_json, read_regular, sha256_of
+from tuneoff.base.files import PLAIN_NAME, read_json, read_regular, sha256_of
 from tuneoff.base.layout import ACCOUNTING, END, EVENTS, SAMPLES, SPEC, TEST_RESULT, VERSIONS
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.metric_catalogue import DEVICE_PEAK, METRICS
@@ -108,9 +109,11 @@ def end_bytes(folder: Path) -> bytes:
     """Return the text of an execution's `end.json`.
 
     Raises:
-        ResultsError: it cannot be read.
+        ResultsError: it cannot be read, or the folder has a name that no record can have.
     """
     path = folder / END
+    if re.match(PLAIN_NAME, folder.name) is None:
+        raise ResultsError(f"{path} cannot be read: its folder must have the execution's name, but was renamed; rename it back")
     try:
         return read_regular(path)
     except OSError as error:

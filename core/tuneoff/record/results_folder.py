@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tuneoff.base.files import append_line, kind_of, open_regular, open_to_change, read_json, read_regular
 from tuneoff.base.layout import BEGUN, FILES, FOLDERS, FOLDERS_OF_EXECUTION, LOCK, PLAN, RUNS
-from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_alive, is_stopped, openers
+from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_alive, openers
 from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.plan import Plan
@@ -57,43 +57,28 @@ class ResultsFolder:
             raise ResultsError(f"{path} cannot be written: {error.strerror}; choose another --output") from error
 
     def _take_lock(self) -> None:
-        """Take the lock; if its command is dead, its guardian is cleaning up: wait for that.
-
-        One that has another name, since somebody copied the folder by hard links, may be held all the same: it is taken before it
-        is made a file of its own, and that one too.
-        """
+        """Take the lock; if its command is dead, its guardian is cleaning up: wait for that. Copies by hard links share it."""
         deadline = time.monotonic() + CLEANING_SECONDS
         while True:
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             except BlockingIOError as error:
                 holder = os.pread(self.lock, 20, 0).decode(errors="replace").strip()
-                if time.monotonic() < deadline and holder.isdigit() and not is_alive(int(holder)):
+                is_dead = holder.isdigit() and not is_alive(int(holder))
+                if is_dead and time.monotonic() < deadline:
                     time.sleep(0.05)
                     continue
+                path = os.path.realpath(self.path / LOCK)
+                guardians = [pid for pid in openers(path) if pid != os.getpid() and GUARDIAN in command_line(pid, None)]
                 os.close(self.lock)
-                raise ResultsError(self._in_use(holder)) from error
-            taken = os.fstat(self.lock)
-            is_there = os.path.samestat(taken, os.lstat(self.path / LOCK))  # else another command made it a file of its own
-            if is_there and taken.st_nlink == 1:
-                self.earlier_end = end_of(os.pread(self.lock, 100, 0))
-                return
-            earlier = self.lock
-            self.lock = open_to_change(self.path / LOCK, os.O_RDWR, shared=not is_there)
-            os.close(earlier)
-
-    def _in_use(self, holder: str) -> str:
-        """Return who has the lock, and the way out; `holder`: the pid of the command that took it."""
-        if holder.isdigit() and not is_alive(int(holder)):
-            path = os.path.realpath(self.path / LOCK)
-            guardians = [pid for pid in openers(path) if pid != os.getpid() and GUARDIAN in command_line(pid, None)]
-            if guardians:
-                whose = f"the guardian (pid {guardians[0]}) of a tuneoff command that is dead (pid {holder})"
-                if is_stopped(guardians[0]):
-                    return f"{self.path} is held by {whose}, and it is stopped; run `kill -CONT {guardians[0]}`, and try again"
-                return f"{self.path} is held by {whose}, which still removes what that left; wait for its end, and try again"
-        problem = f"{self.path} is in use by another tuneoff command (pid {holder if holder.isdigit() else 'unknown'})"
-        return f"{problem}; wait for it, or choose another --output"
+                if is_dead and guardians:
+                    whose = f"the guardian (pid {guardians[0]}) of a tuneoff command that is dead (pid {holder})"
+                    problem = f"{self.path} is held by {whose}, which still removes what that left"
+                    raise ResultsError(f"{problem}; wait for its end, and try again") from error
+                problem = f"{self.path} is in use by another tuneoff command (pid {holder if holder.isdigit() else 'unknown'})"
+                raise ResultsError(f"{problem}; wait for it, or choose another --output") from error
+        self.earlier_end = end_of(os.pread(self.lock, 100, 0))
 
     def _check(self, plan: Plan, resume: bool) -> None:
         if (self.path / PLAN).exists():

@@ -17,7 +17,7 @@ from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
 from tuneoff.base.layout import CLOCKS
 from tuneoff.base.packages import installed_version, module_versions
-from tuneoff.base.processes import MARK, is_alive, is_stopped, process_started_ns, with_mark
+from tuneoff.base.processes import MARK, is_alive, process_started_ns, stat_fields, with_mark
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill
 from tuneoff_platforms.remote.agent import Agent
@@ -226,7 +226,7 @@ def test_a_process_is_killed_where_the_supervisor_asked(contact: Contact) -> Non
         ask(later)
         assert later.wait(10) == -9
         assert other.poll() is None  # the look before that one was at all of the first four
-        until(lambda: not is_stopped(other.pid))
+        until(lambda: (stat_fields(other.pid) or "T")[0] != "T")
     finally:
         for one in sleeps:
             one.kill()

