@@ -31,8 +31,6 @@ UNAVAILABLE = "unavailable"
 ZERO_TIME = "0001-01-01T00:00:00Z"
 """The time of a line without a time."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)
-
 
 class Observation(NamedTuple):
     """One value of one metric of a trial. `time` is RFC 3339, `value` what was in the file: it may be empty, or no number."""
@@ -74,8 +72,10 @@ def moment(text: str) -> datetime | None:
 
 
 def number(text: str) -> float | None:
-    """Return the number in a text, None if it has none (stricter than float(): no blanks, no underscores)."""
-    return float(text) if _NUMBER.fullmatch(text) else None
+    """Return the number in a text, None if it has none."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return None
 
 
 def observe(lines: Iterable[Observation], strategies: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -133,10 +133,10 @@ class StopRule:
 
 
 def _parsed(text: str, name: str) -> float:
-    try:
-        return float("no number" if "_" in text else text)
-    except ValueError:
-        raise CollectorError(f"Unable to parse value {text} to float for metric {name}") from None
+    value = number(text)
+    if value is None:
+        raise CollectorError(f"Unable to parse value {text} to float for metric {name}")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

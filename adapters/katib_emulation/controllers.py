@@ -50,7 +50,7 @@ from katib_emulation.objects import (
     set_finalizer,
     stop_running,
 )
-from katib_emulation.suggestions import Algorithm, MedianStop, algorithm_for, objective_value, results_of
+from katib_emulation.suggestions import Algorithm, MedianStop, algorithm_for, ended_of, objective_value
 
 EXPERIMENT_LABEL = "katib.kubeflow.org/experiment"
 TRIAL_FINALIZER, EXPERIMENT_FINALIZER = "clean-metrics-in-db", "update-prometheus-metrics"
@@ -446,8 +446,8 @@ class SuggestionReconciler:
             return None
         service, trials = self._services[obj["metadata"]["uid"]], trials_of(self._store, key)
         try:
-            results, first = results_of(trials), len(suggestions) + service.lost
-            configurations = [service.algorithm(first + i, results) for i in range(missing)]
+            ended, first = ended_of(trials), len(suggestions) + service.lost
+            configurations = [service.algorithm(first + i, ended) for i in range(missing)]
             rules = service.early_stopping.rules(trials) if service.early_stopping is not None else []
         except ValueError as error:  # the caller of gRPC gets the text of it
             text = f"Exception calling application: {error}"

@@ -9,10 +9,11 @@ many slots were free. Without `random_state` the seed comes from the experiment'
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from katib_emulation.objects import conditions_of, has_condition
 
@@ -21,18 +22,10 @@ Parameter = Mapping[str, Any]
 """An entry of `spec.parameters`. What cannot be read of it fails where it is used, as in the services."""
 
 
-class FinishedTrial(NamedTuple):
-    """One finished trial, as a service is told of it."""
+Algorithm = Callable[[int, Sequence[Configuration]], Configuration]
+"""Gives the configuration with a number (from 0), with every value as text, by those of all ended trials.
 
-    name: str
-    configuration: Mapping[str, str]
-    value: float
-
-
-Algorithm = Callable[[int, Sequence[FinishedTrial]], Configuration]
-"""Gives the configuration with a number (from 0), with every value as text, by all results so far.
-
-It raises ValueError where the space cannot be drawn from: text that is not a number, a logarithm of 0, an empty list or grid.
+It raises ValueError where the space cannot be drawn from: text that is not a number, a logarithm of 0, an empty list.
 """
 
 
@@ -46,16 +39,25 @@ def algorithm_for(experiment: Mapping[str, Any]) -> Algorithm:
     settings = settings_of(spec["algorithm"], random_state=0)
     seed, parameters = settings.get("random_state") or experiment["metadata"]["uid"], spec["parameters"]
 
-    def suggest(index: int, results: Sequence[FinishedTrial]) -> Configuration:
+    def suggest(index: int, ended: Sequence[Configuration]) -> Configuration:
         draws = random.Random(derived(seed, "random", index))
         return {parameter["name"]: draw(parameter, draws) for parameter in parameters}
 
     if spec["algorithm"]["algorithmName"] == "random":
         return suggest
-    grid = Grid(parameters, seed)
-    if (most := spec.get("maxTrialCount", 0)) > grid.size:
-        raise ValueError(f"Max Trial Count: {most} > all possible search combinations: {grid.size}")
-    return grid.suggest
+    cells = cells_of(parameters)
+    random.Random(derived(seed, "grid", 0)).shuffle(cells)
+    if (most := spec.get("maxTrialCount", 0)) > len(cells):
+        raise ValueError(f"Max Trial Count: {most} > all possible search combinations: {len(cells)}")
+
+    def visit(index: int, ended: Sequence[Configuration]) -> Configuration:
+        """Give each combination once; once all were given, any whose trial has not succeeded (as in Optuna)."""
+        if index < len(cells):
+            return cells[index]
+        open_ = [cell for cell in cells if cell not in ended]
+        return random.Random(derived(seed, "grid", index)).choice(open_ or cells)
+
+    return visit
 
 
 def settings_of(part: Mapping[str, Any], **least: int) -> dict[str, str]:
@@ -103,50 +105,25 @@ def draw(parameter: Parameter, draws: random.Random) -> str:
     return str(int(value)) if kind == "int" else str(value)
 
 
-class Grid:
-    """`grid`: each combination once, in shuffled order; once all were given, any whose trial has not succeeded (as in Optuna).
+def cells_of(parameters: Sequence[Parameter]) -> list[Configuration]:
+    """Return all combinations.
 
     Raises:
         ValueError: a double, or text that is not a number.
     """
-
-    def __init__(self, parameters: Sequence[Parameter], seed: str) -> None:
-        self._axes: dict[str, Sequence[str]] = {}
-        for parameter in parameters:
-            name, space = parameter["name"], parameter["feasibleSpace"]
-            if parameter["parameterType"] == "double":
-                raise ValueError(f"Param {name}: the emulated grid has integers and categories only")
-            self._axes[name] = space.get("list", ())
-            if parameter["parameterType"] == "int":
-                cells = range(int(space["min"]), int(space["max"]) + 1, int(space.get("step") or 1))
-                self._axes[name] = [str(cell) for cell in cells]
-        self.size = math.prod(map(len, self._axes.values()))
-        self._seed, self._order = seed, list(range(self.size))
-        random.Random(derived(seed, "grid", 0)).shuffle(self._order)
-
-    def suggest(self, index: int, results: Sequence[FinishedTrial]) -> Configuration:
-        """Return the configuration with number `index` (from 0), with every value as text, by all results so far.
-
-        Raises:
-            ValueError: the grid is empty.
-        """
-        if self.size == 0:
-            raise ValueError("the grid has no combinations")
-        if index < self.size:
-            return self._configuration(self._order[index])
-        whole, ended = [self._configuration(cell) for cell in self._order], [result.configuration for result in results]
-        open_ = [configuration for configuration in whole if configuration not in ended]
-        return random.Random(derived(self._seed, "grid", index)).choice(open_ or whole)
-
-    def _configuration(self, cell: int) -> Configuration:
-        values = {}
-        for name, axis in reversed(self._axes.items()):
-            cell, at = divmod(cell, len(axis))
-            values[name] = axis[at]
-        return dict(reversed(values.items()))
+    axes: list[Sequence[str]] = []
+    for parameter in parameters:
+        space = parameter["feasibleSpace"]
+        if parameter["parameterType"] == "double":
+            raise ValueError(f"Param {parameter['name']}: the emulated grid has integers and categories only")
+        axes.append(space.get("list", ()))
+        if parameter["parameterType"] == "int":
+            axes[-1] = list(map(str, range(int(space["min"]), int(space["max"]) + 1, int(space.get("step") or 1))))
+    names = [parameter["name"] for parameter in parameters]
+    return [dict(zip(names, values, strict=True)) for values in itertools.product(*axes)]
 
 
-def results_of(trials: Iterable[Mapping[str, Any]]) -> list[FinishedTrial]:
+def ended_of(trials: Iterable[Mapping[str, Any]]) -> list[Configuration]:
     """Return what a service is told of these trials.
 
     Trials whose metrics are unavailable are left out; failed ones are sent, and ignored by every service.
@@ -154,16 +131,15 @@ def results_of(trials: Iterable[Mapping[str, Any]]) -> list[FinishedTrial]:
     Raises:
         ValueError: a value is not a number (the collector makes "" of `nan`): after it the service answers no call, as in Katib.
     """
-    results = []
+    ended = []
     for trial in trials:
         conditions, value = conditions_of(trial), objective_value(trial)
         if has_condition(trial, "MetricsUnavailable") or not conditions or value is None:
             continue
         if conditions[-1]["type"] in ("Succeeded", "EarlyStopped"):
-            assignments = trial["spec"].get("parameterAssignments", ())
-            configuration = {assignment["name"]: assignment["value"] for assignment in assignments}
-            results.append(FinishedTrial(trial["metadata"]["name"], configuration, float(value)))
-    return results
+            float(value)
+            ended.append({each["name"]: each["value"] for each in trial["spec"].get("parameterAssignments", ())})
+    return ended
 
 
 def objective_value(trial: Mapping[str, Any]) -> str | None:

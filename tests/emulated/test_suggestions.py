@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulated.katib_world import Object, experiment_named
-from katib_emulation.suggestions import FinishedTrial, MedianStop, algorithm_for, results_of
+from katib_emulation.suggestions import MedianStop, algorithm_for, ended_of
 
 
 def settings_of(given_settings: dict[str, str]) -> list[dict[str, str]]:
@@ -42,10 +42,9 @@ def test_the_grid_visits_each_combination_once_in_shuffled_order_and_then_any_th
     assert {(c["a"], c["b"]) for c in first} == {(a, b) for a in "135" for b in "xy"}
     assert first != sorted(first, key=lambda c: (c["a"], c["b"]))
     algorithm = algorithm_for(experiment)
-    done = [FinishedTrial(f"t{number}", configuration, 0.5) for number, configuration in enumerate(first)]
-    again = [algorithm(number, done[:4]) for number in range(6, 40)]
+    again = [algorithm(number, first[:4]) for number in range(6, 40)]
     assert {tuple(c.items()) for c in again} == {tuple(c.items()) for c in first[4:]}
-    assert {tuple(algorithm(number, done).items()) for number in range(40, 200)} == {tuple(c.items()) for c in first}
+    assert {tuple(algorithm(number, first).items()) for number in range(40, 200)} == {tuple(c.items()) for c in first}
 
 
 @pytest.mark.parametrize("algorithm", ["random", "grid"])
@@ -112,5 +111,4 @@ def test_medianstop_takes_the_mean_of_the_means_of_the_first_reports_of_enough_t
 
 def test_a_service_is_told_of_ended_trials_that_have_a_value() -> None:
     trials = [trial("a", "Succeeded"), trial("b", "EarlyStopped"), trial("c", "Failed"), trial("d", "MetricsUnavailable")]
-    found = results_of([*trials, trial("e", "Succeeded", latest="unavailable")])
-    assert found == [FinishedTrial(name, {"lr": "0.3"}, 0.5) for name in "ab"]
+    assert ended_of([*trials, trial("e", "Succeeded", latest="unavailable")]) == [{"lr": "0.3"}] * 2

@@ -13,7 +13,7 @@ from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import katib_plan
-from tuneoff_adapters.katib.space import KatibSpace, OrderedParameter
+from tuneoff_adapters.katib.space import KatibSpace
 
 
 def draw(context: RunContext, count: int) -> Iterator[Mapping[str, object]]:
@@ -32,15 +32,10 @@ def framework_space(context: RunContext) -> FrameworkSpace:
 
     def encode(configuration: Mapping[str, Any]) -> dict[str, Any]:
         native = space.translation.encode(configuration)
-        return {name: _text(space, name, value) for name, value in native.items()}
+        return {name: space.dimensions[name].encode(value) for name, value in native.items()}
 
     return FrameworkSpace(ends=ends, decode=space.decode, encode=encode)
 
 
 def _ends(feasible: Mapping[str, Any]) -> tuple[str, str]:
     return (feasible["list"][0], feasible["list"][-1]) if "list" in feasible else (feasible["min"], feasible["max"])
-
-
-def _text(space: KatibSpace, name: str, value: float | int) -> str:
-    dimension = space.dimensions[name]
-    return dimension.encode(value) if isinstance(dimension, OrderedParameter) else str(value)

@@ -35,26 +35,19 @@ _TOLERANCE = 1e-9  # a service's own exp(log(bound)) may miss the bound by round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RealAxis:
-    """The real variable behind a dimension: in [low, high], uniform, or log-uniform."""
+class OrderedParameter:
+    """A dimension with an order, as a Katib `double`: a real variable in [low, high], uniform, or log-uniform."""
 
+    kind: Native
     low: float
     high: float
     log: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderedParameter:
-    """A dimension with an order, as a Katib `double`."""
-
-    kind: Native
-    axis: RealAxis
     warp: Warp
 
     def parameter(self, name: str) -> dict[str, Any]:
         """Return the entry of `spec.parameters`; all its numbers are texts."""
-        low, high = (self._to_katib(bound) for bound in (self.axis.low, self.axis.high))
-        is_log = self.warp == "decade" or (self.axis.log and self.warp == "none")
+        low, high = (self._to_katib(bound) for bound in (self.low, self.high))
+        is_log = self.warp == "decade" or (self.log and self.warp == "none")
         space = {"min": repr(low), "max": repr(high), "distribution": "logUniform" if is_log else "uniform"}
         return {"name": name, "parameterType": "double", "feasibleSpace": space}
 
@@ -73,12 +66,12 @@ class OrderedParameter:
         elif self.warp == "decade":
             if value <= 0:
                 raise ExperimentError(f"a native value must lie in [1, {_DECADE:g}], but Katib gave {value!r}")
-            value = self.axis.low + math.log10(value) * (self.axis.high - self.axis.low)
+            value = self.low + math.log10(value) * (self.high - self.low)
         if not isinstance(self.kind, NativeIndex):
             return self.kind.decode(value)
         slack = _TOLERANCE * self.kind.size
-        if not self.axis.low - slack <= value <= self.axis.high + slack:
-            raise ExperimentError(f"an index must lie in [{self.axis.low}, {self.axis.high}], but Katib gave {text!r}")
+        if not self.low - slack <= value <= self.high + slack:
+            raise ExperimentError(f"an index must lie in [{self.low}, {self.high}], but Katib gave {text!r}")
         return min(max(math.floor(value + 0.5), 0), self.kind.size - 1)
 
     def encode(self, value: float | int) -> str:
@@ -89,8 +82,7 @@ class OrderedParameter:
         if self.warp == "logarithm":
             return math.log(value)
         if self.warp == "decade":
-            low, high = self.axis.low, self.axis.high
-            return float(_DECADE ** ((value - low) / (high - low)))
+            return float(_DECADE ** ((value - self.low) / (self.high - self.low)))
         return float(value)
 
 
@@ -112,6 +104,10 @@ class CategoricalParameter:
             ExperimentError: it is none of the categories.
         """
         return self.kind.decode(_number(text))
+
+    def encode(self, value: float | int) -> str:
+        """Return the text of an index."""
+        return str(value)
 
 
 class KatibSpace:
@@ -154,16 +150,15 @@ def _dimension(kind: Native, algorithm: str) -> OrderedParameter | CategoricalPa
     if isinstance(kind, NativeIndex) and (not kind.ordered or algorithm == GRID):
         return CategoricalParameter(kind=kind)
     if isinstance(kind, NativeFloat):
-        axis = RealAxis(low=float(kind.low), high=float(kind.high), log=kind.log)
+        low, high, log = float(kind.low), float(kind.high), kind.log
     elif isinstance(kind, NativeIndex):
-        axis = RealAxis(low=-0.5, high=kind.size - 0.5, log=False)
+        low, high, log = -0.5, kind.size - 0.5, False
     else:
-        low, high = kind.bounds
-        axis = RealAxis(low=low, high=high, log=True)
+        low, high, log = *kind.bounds, True
     warp: Warp = "decade" if algorithm in LOG_ONLY else "none"
-    if axis.log:
-        warp = "logarithm" if algorithm in UNIFORM_ONLY or axis.low < LEAST_LOG.get(algorithm, 0.0) else "none"
-    return OrderedParameter(kind=kind, axis=axis, warp=warp)
+    if log:
+        warp = "logarithm" if algorithm in UNIFORM_ONLY or low < LEAST_LOG.get(algorithm, 0.0) else "none"
+    return OrderedParameter(kind=kind, low=low, high=high, log=log, warp=warp)
 
 
 def _number(text: str) -> float:

@@ -6,6 +6,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from tuneoff.base.layout import EVENTS, POD, POD_WORKER
 from tuneoff.base.terminal import shown_line
@@ -123,19 +124,18 @@ class _LineFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: int | None = None
+        self._file: BinaryIO | None = None
 
     def write(self, line: bytes) -> None:
         if self._file is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        data = line + b"\n"
-        while data:
-            data = data[os.write(self._file, data) :]
+            self._file = self._path.open("ab")
+        self._file.write(line + b"\n")
+        self._file.flush()
 
     def close(self) -> None:
         if self._file is not None:
-            os.close(self._file)
+            self._file.close()
             self._file = None
 
 

@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 KUBERNETES = "kubernetes"
 JOBS = "kubernetes-jobs"  # a Job per trial, in place of one per worker
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_TEXT = re.compile(r"[^\s\0]([^\n\r\0]*[^\s\0])?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_NAMESPACES = ("katib_namespace", "namespace")
+_NAMESPACE = (re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"), "a namespace's name (a-z, 0-9, `-`; at most 63)")
+_NAME = (re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"), "the name of an object (a-z, 0-9, `-`, `.`)")
 _IN_NAMESPACE = ("image_pull_secret", "service_account", "data_claim")  # names of objects that must be there before the run
+_RULES = {
+    **dict.fromkeys(("katib_namespace", "namespace"), _NAMESPACE),
+    **dict.fromkeys(_IN_NAMESPACE, _NAME),
+    "device_resource": (re.compile(rf"(?=.+/){_LABEL_KEY.pattern}"), "an extended resource's name, e.g. nvidia.com/gpu"),
+    "image": (re.compile(r"[^\s\0]+"), "an image's name without blanks"),
+}
 TIMES = ("api_seconds", "pending_seconds")
 LOCAL_OPTIONS = frozenset({"kubeconfig", "context", *TIMES})  # the way to the cluster and the patience: no part of the run
 
@@ -99,16 +105,9 @@ def _checked(name: str, value: Any) -> Any:
         return float(value)
     if name == "node_selector":
         return _labels(name, value)
-    if not isinstance(value, str) or not value or value != value.strip() or any(sign in value for sign in "\n\r\0"):
-        raise ExperimentError(f"option `{name}` must be a text without blanks at its ends, but got {value!r}")
-    if name in _NAMESPACES and not _NAMESPACE.fullmatch(value):
-        raise ExperimentError(f"option `{name}` must be a namespace's name (a-z, 0-9, `-`; at most 63), but got {value!r}")
-    if name in _IN_NAMESPACE and (len(value) > 253 or not _NAME.fullmatch(value)):
-        raise ExperimentError(f"option `{name}` must be the name of an object (a-z, 0-9, `-`, `.`), but got {value!r}")
-    if name == "device_resource" and not (_LABEL_KEY.fullmatch(value) and "/" in value):
-        raise ExperimentError(f"option `{name}` must be an extended resource's name, e.g. nvidia.com/gpu, but got {value!r}")
-    if name == "image" and any(sign.isspace() for sign in value):
-        raise ExperimentError(f"option `image` must be an image's name without blanks, but got {value!r}")
+    pattern, rule = _RULES.get(name, (_TEXT, "a text without blanks at its ends"))
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise ExperimentError(f"option `{name}` must be {rule}, but got {value!r}")
     return Path(value).expanduser() if name == "kubeconfig" else value
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import missing_modules
 from tuneoff.platform import Platform, Pool, PoolWork
-from tuneoff_adapters.kubernetes.options import JOBS, LOCAL_OPTIONS, ClusterOptions, cluster_options, epochs_refusal
+from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS, ClusterOptions, cluster_options, epochs_refusal
 from tuneoff_platforms.time_limits import REMOVAL_SHARE
 
 if TYPE_CHECKING:
@@ -69,10 +69,8 @@ class KubernetesPlatform(Platform):
             plan,
             connection,
             owner,
-            pending_seconds=options.pending_seconds,
-            has_job_per_trial=self.context.spec.platform == JOBS,
-            kinds=work.answers,
-            observe=work.observe,
+            options.pending_seconds,
+            work,
         )
 
     def remove(self, seconds: float) -> None:

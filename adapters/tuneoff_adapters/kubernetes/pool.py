@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuneoff.base import clock
-from tuneoff.platform import Death, Message, News, Pool, Ready
+from tuneoff.platform import Death, Message, News, Pool, PoolWork, Ready
 from tuneoff.record.events.schema import Epoch, Event, TrialEnded, TrialStarted
 from tuneoff.record.events.stream import record_in
 from tuneoff.record.run_context import RunContext
@@ -25,6 +25,7 @@ from tuneoff_adapters.kubernetes.followed_pod import FollowedPod, PodLog
 from tuneoff_adapters.kubernetes.layout import CONTAINER, WORKER_MODULE
 from tuneoff_adapters.kubernetes.manifest import job_manifest
 from tuneoff_adapters.kubernetes.messages import answer_of, packed
+from tuneoff_adapters.kubernetes.options import JOBS as JOBS_PLATFORM
 from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.pod_follower import PodFollower
 from tuneoff_adapters.kubernetes.resources import JOBS, PODS, ApiResource, Object, is_running, name_of
@@ -121,7 +122,7 @@ POOL_RIGHTS: Rights = (
 
 
 class PodPool(PodFollower[PodSlot], Pool):
-    """`owner`: of the Jobs; `kinds`: the dataclasses that workers answer with; `observe(worker, event)` sees all events."""
+    """`owner`: of the Jobs, the config map."""
 
     def __init__(
         self,
@@ -129,15 +130,13 @@ class PodPool(PodFollower[PodSlot], Pool):
         plan: PodPlan,
         connection: Connection,
         owner: Object,
-        *,
         pending_seconds: float,
-        has_job_per_trial: bool,
-        kinds: Sequence[type],
-        observe: Callable[[int, Event], None],
+        work: PoolWork,
     ) -> None:
         super().__init__(context, plan, connection, pending_seconds)
         self._plan, self._connection, self._owner = plan, connection, owner
-        self._has_job_per_trial, self._kinds, self._observe = has_job_per_trial, (*kinds, Ready), observe
+        self._has_job_per_trial = context.spec.platform == JOBS_PLATFORM
+        self._kinds, self._observe = (*work.answers, Ready), work.observe
         self.count = context.spec.experiment.workers.count
         self._budget = TrialBudget(context.trial_context)
         assert context.events.path is not None

@@ -18,7 +18,7 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.strategies import sample_distinct
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTranslation
 from tuneoff.trust.space_test.judge import Sample, judge
-from tuneoff_adapters.katib.space import GRID, LOG_ONLY, NUMBERS_ONLY, UNIFORM_ONLY, KatibSpace, OrderedParameter
+from tuneoff_adapters.katib.space import GRID, LOG_ONLY, NUMBERS_ONLY, UNIFORM_ONLY, KatibSpace
 
 pytestmark = pytest.mark.slow
 
@@ -79,9 +79,7 @@ def test_both_ends_of_every_parameter_are_reached_and_lie_inside(algorithm: str)
 
 def texts_of(katib: KatibSpace, configuration: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts with which Katib would name a configuration."""
-    native = katib.translation.encode(configuration)
-    lines = {name: item for name, item in katib.dimensions.items() if isinstance(item, OrderedParameter)}
-    return {name: repr(lines[name]._to_katib(float(value))) if name in lines else str(value) for name, value in native.items()}
+    return {name: katib.dimensions[name].encode(value) for name, value in katib.translation.encode(configuration).items()}
 
 
 @given(data=st.data(), algorithm=st.sampled_from(SEARCHING))

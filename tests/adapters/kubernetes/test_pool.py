@@ -14,7 +14,7 @@ from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
 from tuneoff.base.layout import POD_WORKER
 from tuneoff.errors import UserError
-from tuneoff.platform import Death, Message, News, Ready
+from tuneoff.platform import Death, Message, News, PoolWork, Ready
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import TrialEnded
 from tuneoff.record.events.stream import framed
@@ -101,10 +101,15 @@ class Cluster:
             plan,
             self.connection,  # type: ignore[arg-type]
             owner,
-            pending_seconds=60.0,
-            has_job_per_trial=False,
-            kinds=(TrialOutcome,),
-            observe=lambda worker, event: None,
+            60.0,
+            PoolWork(
+                target="",
+                arguments=(),
+                preload=(),
+                package="",
+                answers=(TrialOutcome,),
+                observe=lambda worker, event: None,
+            ),
         )
 
     def job(self, number: int) -> str:
