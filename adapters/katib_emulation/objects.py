@@ -14,7 +14,7 @@ import random
 import re
 import threading
 import uuid
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -548,20 +548,13 @@ class Store:
         return (key for objects in self._objects.values() for key in objects if key.namespace == namespace)
 
     def _refresh_namespace(self, name: str) -> None:
-        """Drop a terminating namespace that is empty; else let its conditions say what remains."""
+        """Drop a terminating namespace that is empty."""
         key = Key(NAMESPACES, "", name)
         namespace = self._objects[NAMESPACES].get(key)
         if namespace is None or not is_deleting(namespace) or name in self._sweeping:
             return
-        kinds = Counter(f"{content.kind.plural}.{content.kind.group}" for content in self._content(name))
-        if not kinds:
+        if not any(self._content(name)):
             self._drop(key)
-            return
-        resources = ", ".join(f"{resource} has {count} resource instances" for resource, count in sorted(kinds.items()))
-        changed, text = copied(namespace), f"Some resources are remaining: {resources}"
-        set_condition(changed, "NamespaceContentRemaining", "SomeResourcesRemain", text)
-        if changed != namespace:
-            self._put(key, changed)
 
 
 def _key(kind: Kind, name: str, namespace: str | None) -> Key:

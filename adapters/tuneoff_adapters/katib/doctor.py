@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tuneoff.adapter import Finding
-from tuneoff.errors import StepError
-from tuneoff_adapters.katib.checks import katib_needs
+from tuneoff.base.packages import installed_version
+from tuneoff.errors import MissingPackageError, StepError
+from tuneoff_adapters.katib.checks import check_client, katib_needs
+from tuneoff_adapters.katib.offers import CAPABILITIES
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.kubernetes.checks import Needs, check_cluster
 from tuneoff_adapters.kubernetes.connection import Connection
@@ -19,10 +21,15 @@ _NAMESPACE = "tuneoff-doctor"  # of a run's own kind; nothing is made
 
 
 def checks(image: str | None) -> Iterator[Finding]:
-    """Ask the kubeconfig's cluster, if one is named, a line each; the second and third only where it answers. Makes nothing.
+    """Check the client beside the SDK, and ask the kubeconfig's cluster, if one is named, a line each. Makes nothing.
 
     What `tuneoff_adapters.kubernetes.doctor` checks comes before it, by the adapters that have pods without Katib.
     """
+    try:
+        if installed_version(CAPABILITIES.package) is not None:
+            check_client()
+    except MissingPackageError as error:
+        yield Finding(id="conflict kubernetes", verdict="failed", text=str(error), exit_code=error.exit_code)
     if not any(check.verdict == "passed" and not check.text.startswith("none") for check in cluster()):
         return  # no kubeconfig names a cluster that could be asked
     connection, whole = Connection(None), katib_needs(KatibOptions(), is_listed=True)

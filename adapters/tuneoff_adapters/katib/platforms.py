@@ -33,25 +33,13 @@ class EmulatedServer:
     """
 
     def __init__(self, context: RunContext) -> None:
-        self._context = context
+        self._execution_id = context.execution_id
         self._ready_seconds = SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
-
-    @property
-    def folder(self) -> Path:
-        """Where it keeps the pods' files."""
-        return self._context.work_dir / "emulated"
-
-    @property
-    def kubeconfig(self) -> Path:
-        """Where its kubeconfig lies while it serves."""
-        return self._context.work_dir / "kubeconfig"
-
-    @property
-    def log(self) -> Path:
-        """What it prints."""
-        return self._context.work_dir / "emulated.log"
+        self.folder = context.work_dir / "emulated"  # where it keeps the pods' files
+        self.kubeconfig = context.work_dir / "kubeconfig"  # where that lies while it serves
+        self.log = context.work_dir / "emulated.log"  # what it prints
 
     @property
     def is_running(self) -> bool:
@@ -77,7 +65,7 @@ class EmulatedServer:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env={**os.environ, EMULATED_MARK: self._context.execution_id},
+                    env={**os.environ, EMULATED_MARK: self._execution_id},
                     process_group=0,  # a signal to the coordinator's group is not for it: un-deploy needs it
                 )
             self._pid = self._process.pid
@@ -99,13 +87,13 @@ class EmulatedServer:
         """Raise InfrastructureError in one line if it was started here and has ended."""
         if self._pid is None:
             return
-        if self._process is not None:
-            code = self._process.poll()
-            if code is not None:
-                how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-                raise InfrastructureError(f"the emulated API server ended ({how}): {self._last_words()}; see {self.log}")
-        elif not is_alive(self._pid):
-            raise InfrastructureError(f"the emulated API server ended: {self._last_words()}; see {self.log}")
+        code = None if self._process is None else self._process.poll()
+        if code is None and (self._process is not None or is_alive(self._pid)):
+            return
+        how = "" if code is None else f" (killed by {signal.Signals(-code).name})" if code < 0 else f" (exit code {code})"
+        words = last_words(self.log)
+        words = "it printed nothing" if words.startswith(_SERVING) else words
+        raise InfrastructureError(f"the emulated API server ended{how}: {words}; see {self.log}")
 
     def end(self) -> None:
         """End it and all processes that it started, and wait for that; idempotent, also in a fresh process."""
@@ -134,8 +122,4 @@ class EmulatedServer:
         return [pid for pid in self._marked() if EMULATION in command_line(pid, None).split()]
 
     def _marked(self) -> list[int]:
-        return with_mark(EMULATED_MARK, self._context.execution_id)
-
-    def _last_words(self) -> str:
-        words = last_words(self.log)
-        return "it printed nothing" if words.startswith(_SERVING) else words
+        return with_mark(EMULATED_MARK, self._execution_id)

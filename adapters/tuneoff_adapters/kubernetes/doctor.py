@@ -1,17 +1,14 @@
-"""What `tuneoff doctor` checks for adapters whose trials run in pods: packages that clash, the kubeconfig, an image of trials."""
+"""What `tuneoff doctor` checks for adapters whose trials run in pods: the kubeconfig, an image of trials."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 from tuneoff.adapter import Finding
 from tuneoff.base.code_digest import code_digest
-from tuneoff.base.commands import install_command
-from tuneoff.base.packages import installed_version, release
+from tuneoff.base.packages import installed_version
 from tuneoff.base.processes import run_to_end
 from tuneoff.errors import InfrastructureError, MissingPackageError
 from tuneoff_adapters.kubernetes.transport import client_configuration
@@ -25,45 +22,8 @@ _QUESTION = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageConflict:
-    """Two distributions that do not go together: `package` needs `other` below a version."""
-
-    package: str
-    other: str
-    below: str
-    why: str
-    verdict: Literal["warning", "failed"] = "failed"
-
-
-CONFLICTS = (
-    PackageConflict(package="kubeflow-katib", other="kubernetes", below="36", why="its client fails on every object with labels"),
-    PackageConflict(
-        package="kubeflow-katib",
-        other="protobuf",
-        below="5",
-        why="its SDK declares that bound (only Optuna's gRPC storage, which tuneoff does not use, needs 5.28 or later)",
-        verdict="warning",
-    ),
-)
-
-
 def checks(image: str | None) -> Iterator[Finding]:
     """Yield the checks; with an image of trials, also whether the tuneoff in it is this one, to the letter."""
-    has_conflict = False
-    for conflict in CONFLICTS:
-        version = installed_version(conflict.other)
-        if installed_version(conflict.package) is None or version is None or release(version) < release(conflict.below):
-            continue
-        has_conflict = True
-        text = (
-            f"{conflict.package} needs {conflict.other} < {conflict.below}, but {version} is installed: {conflict.why}; "
-            f"run: {install_command(f'{conflict.other}<{conflict.below}')}"
-        )
-        code = MissingPackageError.exit_code if conflict.verdict == "failed" else 0
-        yield Finding(id=f"conflict {conflict.other}", verdict=conflict.verdict, text=text, exit_code=code)
-    if not has_conflict:
-        yield Finding(id="conflict", verdict="passed", text="none known among the installed packages")
     yield from cluster()
     if image is None:
         return

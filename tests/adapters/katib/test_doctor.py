@@ -10,7 +10,7 @@ import pytest
 from adapters.katib.fake_api import Answer, FakeApi, write_kubeconfig
 from adapters.katib.test_checks import GROUP, REVIEWS, api, review
 from tuneoff.adapter import Finding
-from tuneoff_adapters.katib import doctor
+from tuneoff_adapters.katib import checks, doctor
 from tuneoff_adapters.katib.adapter import KatibAdapter
 
 __all__ = ["api"]  # a fixture
@@ -48,3 +48,10 @@ def test_a_cluster_that_does_not_answer_is_one_line_and_costs_seconds(tmp_path: 
     assert set(found) == {"cluster"}
     assert (found["cluster"].verdict, "127.0.0.1:9 cannot be reached" in found["cluster"].text) == ("warning", True)
     assert answers(monkeypatch, tmp_path / "nowhere") == {}
+
+
+def test_a_client_that_breaks_the_sdk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "installed_version", {"kubernetes": "36.0.0"}.get)
+    found = answers(monkeypatch, tmp_path / "nowhere")["conflict kubernetes"]
+    assert (found.verdict, found.exit_code) == ("failed", 3)
+    assert found.text.endswith("36.0.0 is installed; run: pip install 'kubernetes>=27.2,<36'")

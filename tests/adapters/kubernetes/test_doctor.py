@@ -1,4 +1,4 @@
-"""`tuneoff doctor` of adapters whose trials run in pods: packages that clash, the kubeconfig, the image of the trials."""
+"""`tuneoff doctor` of adapters whose trials run in pods: the kubeconfig, the image of the trials."""
 
 from __future__ import annotations
 
@@ -24,30 +24,8 @@ def _found(image: str | None = None) -> dict[str, Finding]:
     return {check.id: check for check in checks(image)}
 
 
-def test_packages_that_do_not_work_together_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"kubeflow-katib": "0.19.0", "kubernetes": "36.0.0"}
-    monkeypatch.setattr(doctor, "installed_version", versions.get)
-    found = _found()
-    assert (found["conflict kubernetes"].verdict, found["conflict kubernetes"].exit_code) == ("failed", 3)
-    assert found["conflict kubernetes"].text.startswith("kubeflow-katib needs kubernetes < 36, but 36.0.0 is installed: ")
-    assert found["conflict kubernetes"].text.endswith("run: pip install 'kubernetes<36'")
-    versions |= {"kubernetes": "35.0.0", "protobuf": "4.25.9"}
-    found = _found()
-    assert found["conflict"].verdict == "passed"
-
-
-def test_a_protobuf_that_katib_does_not_want_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"kubeflow-katib": "0.19.0", "kubernetes": "35.0.0", "protobuf": "5.28.0"}
-    monkeypatch.setattr(doctor, "installed_version", versions.get)
-    found = _found()
-    assert found["conflict protobuf"].verdict == "warning"
-    assert found["conflict protobuf"].text.startswith("kubeflow-katib needs protobuf < 5, but 5.28.0 is installed: ")
-    del versions["kubeflow-katib"]  # control: without Katib any protobuf is fine
-    assert _found()["conflict"].verdict == "passed"
-
-
 def test_a_kubeconfig_is_hinted_at_where_the_client_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    versions = {"kubeflow-katib": "0.19.0", "kubernetes": "35.0.0"}
+    versions = {"kubernetes": "35.0.0"}
     monkeypatch.setattr(doctor, "installed_version", versions.get)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
