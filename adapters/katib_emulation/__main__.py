@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import contextlib
 import json
 import os
@@ -92,10 +91,12 @@ def _serve(options: argparse.Namespace, *endings: int) -> None:
 
 
 def install(store: Store) -> None:
-    """Create what an installed Katib looks like through the API: its deployments and webhooks, all marked `emulated`."""
-    from katib_emulation.admission import DEFAULTER, INJECTION_LABEL
-    from katib_emulation.collector import POD_WEBHOOK
-    from katib_emulation.objects import DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, VALIDATOR, set_condition
+    """Create what an installed Katib looks like through the API: its deployments, marked `emulated`, in a namespace with a label.
+
+    The configurations of its webhooks are not there, as for a user who may not read them.
+    """
+    from katib_emulation.admission import INJECTION_LABEL
+    from katib_emulation.objects import DEPLOYMENTS, NAMESPACES, set_condition
 
     store.update(NAMESPACES, NAMESPACE, None, lambda obj: obj["metadata"].update(labels={INJECTION_LABEL: "enabled"}))
     for name in ("katib-controller", "katib-db-manager"):
@@ -103,10 +104,6 @@ def install(store: Store) -> None:
         deployment: Object = {"metadata": {"name": name}, "spec": {"template": {"spec": {"containers": [container]}}}}
         set_condition(deployment, "Available", "MinimumReplicasAvailable", "Deployment has minimum availability.")
         store.create(DEPLOYMENTS, deployment, NAMESPACE)
-    certificate = base64.b64encode(b"emulated: no webhook is called over TLS\n").decode()
-    for kind, names in ((VALIDATING_WEBHOOKS, (VALIDATOR,)), (MUTATING_WEBHOOKS, (DEFAULTER, POD_WEBHOOK))):
-        webhooks = [{"name": name, "clientConfig": {"caBundle": certificate}} for name in names]
-        store.create(kind, {"metadata": {"name": "katib.kubeflow.org"}, "webhooks": webhooks})
 
 
 def write_kubeconfig(path: Path, url: str, token: str) -> None:

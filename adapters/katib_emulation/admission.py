@@ -13,7 +13,6 @@ from typing import Any
 
 from katib_emulation.objects import Object, StatusError, copied, has_condition
 
-DEFAULTER = "defaulter.experiment.katib.kubeflow.org"
 INJECTION_LABEL = "katib.kubeflow.org/metrics-collector-injection"
 TRIAL_NAME = "${trialSpec.Name}"
 """The one reference to the trial itself that is understood."""

@@ -26,7 +26,6 @@ T = TypeVar("T")
 SUFFIX_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"  # of Kubernetes' generated names: no vowels, so that no words appear
 _random = random.SystemRandom()  # no seed makes names repeat
 KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
-_ADMISSION = "admissionregistration.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +62,8 @@ SERVICES = Kind("", "v1", "services", "Service")
 SERVICE_ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 ROLES = Kind("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
-VALIDATING_WEBHOOKS = Kind(_ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False)
-MUTATING_WEBHOOKS = Kind(_ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False)
 
 KINDS: tuple[Kind, ...] = (EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, PODS, EVENTS, CONFIG_MAPS, NAMESPACES)
-KINDS += (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
 KINDS += (DEPLOYMENTS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)  # clients look whether Katib left one behind
 
 
@@ -219,9 +215,7 @@ FOREGROUND = "foregroundDeletion"
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _FIRST_STATUS: dict[Kind, Object] = {NAMESPACES: {"phase": "Active"}, JOBS: {}, PODS: {"phase": "Pending"}}
-_IDENTITY = ("name", "namespace", "uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp")
-_SOURCES = {"Experiment": "experiment-controller", "Suggestion": "suggestion-controller", "Trial": "trial-controller"}
-_SOURCES |= {"Job": "job-controller", "Pod": "kubelet"}
+_IDENTITY = ("name", "namespace", "uid", "creationTimestamp", "resourceVersion", "deletionTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +319,7 @@ class Store:
     # Changing
 
     def create(self, kind: Kind, obj: Mapping[str, Any], namespace: str | None = None, admit: Admission | None = None) -> Object:
-        """Store a new object and return it with its uid, version, generation, creation time, and the defaults of its kind.
+        """Store a new object and return it with its uid, version, creation time, and the defaults of its kind.
 
         It lives in the request's namespace, else its own, else `default`. If its owners are all gone it is deleted at once, as by
         the garbage collector.
@@ -355,7 +349,7 @@ class Store:
                 raise StatusError(409, "AlreadyExists", f'{kind.resource} "{name}" already exists')
             if admit is not None:
                 fresh = admit(fresh, home)
-            fresh["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": now(), "generation": 1}
+            fresh["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
             fresh["apiVersion"], fresh["kind"] = kind.api_version, kind.kind
             if kind in _FIRST_STATUS:
                 fresh.setdefault("status", dict(_FIRST_STATUS[kind]))
@@ -373,8 +367,8 @@ class Store:
     def update(self, kind: Kind, name: str, namespace: str | None, change: Callable[[Object], None]) -> Object | None:
         """Apply `change` to a copy of the object and store it, as one step; return the result.
 
-        Nothing is stored if nothing changed, or if `change` raises. The generation rises if the spec changed. An object whose
-        deletion was requested goes when its last finalizer is removed. None: the object does not exist.
+        Nothing is stored if nothing changed, or if `change` raises. An object whose deletion was requested
+        goes when its last finalizer is removed. None: the object does not exist.
         """
         with self._lock:
             key = _key(kind, name, namespace)
@@ -392,7 +386,6 @@ class Store:
                 if not metadata.get(field):
                     metadata.pop(field, None)
             if after != before:
-                metadata["generation"] += after.get("spec") != before.get("spec")
                 self._put(key, after)
                 self._settle(key)
             return copied(after)
@@ -411,19 +404,14 @@ class Store:
 
     def record_event(self, about: Mapping[str, Any], type_: str, reason: str, message: str) -> None:
         """Write a core/v1 Event (`Normal` or `Warning`) about an object. It never fails."""
-        metadata, kind = about["metadata"], about.get("kind") or ""
-        involved = {"kind": kind, "apiVersion": about.get("apiVersion"), "name": metadata["name"]}
-        involved |= {field: metadata[field] for field in ("namespace", "uid", "resourceVersion") if metadata.get(field)}
+        metadata = about["metadata"]
         event: Object = {
             "metadata": {"name": f"{metadata['name']}.{random_suffix(16)}"},
-            "involvedObject": involved,
+            "involvedObject": {"kind": about.get("kind"), "apiVersion": about.get("apiVersion"), "name": metadata["name"]},
             "reason": reason,
             "message": message,
             "type": type_,
-            "count": 1,
-            "firstTimestamp": now(),
             "lastTimestamp": now(),
-            "source": {"component": _SOURCES.get(kind, "emulated")},
         }
         with contextlib.suppress(StatusError):  # the namespace is gone or ends: nobody reads its events
             self.create(EVENTS, event, metadata.get("namespace"))
@@ -503,9 +491,7 @@ class Store:
         if not dependents and not finalizers(obj):
             return self._drop(key)
         marked = copied(obj)
-        grace = (obj.get("spec") or {}).get("terminationGracePeriodSeconds", 30) if key.kind is PODS else 0
-        for name, value in (("deletionTimestamp", now()), ("deletionGracePeriodSeconds", grace)):
-            marked["metadata"].setdefault(name, value)
+        marked["metadata"].setdefault("deletionTimestamp", now())
         if dependents:
             set_finalizer(marked, FOREGROUND, True)
         if marked != obj:

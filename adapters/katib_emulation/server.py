@@ -44,8 +44,7 @@ VERSION = "v1.36.0-emulated"
 QUIET_SECONDS = 1.0  # how often a watch without changes looks whether its client is still there
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
-_UNKNOWN = dict.fromkeys(("gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler"), "")
-_VERSION = {"major": "1", "minor": "36", "gitVersion": VERSION, "platform": "emulated", **_UNKNOWN}
+_VERSION = {"major": "1", "minor": "36", "gitVersion": VERSION}
 _WATCH_SECONDS = 1800.0
 HOST = "127.0.0.1"
 
