@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -84,6 +84,11 @@ class Connection:
         other.__dict__.update(self.__dict__)
         other.limits = limits
         return other
+
+    def once(self) -> Connection:
+        """Return the same connection, with one try for each call."""
+        limits = self.limits
+        return self.limited(replace(limits, api=min(limits.api, limits.call), pause=float("inf")))
 
     @property
     def host(self) -> str:

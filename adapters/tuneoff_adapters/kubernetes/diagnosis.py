@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tuneoff.base.processes import ended as how_ended
 from tuneoff_adapters.kubernetes.api_errors import one_line
 from tuneoff_adapters.kubernetes.layout import CONTAINER
 from tuneoff_adapters.kubernetes.resources import (
@@ -135,7 +136,7 @@ def died_collector(pod: Object) -> str | None:
     if training is None or collector is None or training.code != 0 or collector.code == 0:
         return None
     words = one_line(collector.message) or collector.reason
-    return f"pod {name_of(pod)}: container {COLLECTOR} ended with exit code {collector.code} ({words}) though training ended well"
+    return f"pod {name_of(pod)}: container {COLLECTOR} {how_ended(collector.code)} ({words}) though training ended well"
 
 
 def trial_without_pod(trial: Object, view: ClusterView) -> PodObstacle | None:

@@ -10,7 +10,7 @@ from tuneoff.base.processes import is_own_end
 from tuneoff.record.events.schema import Charged, EndState, Limit
 from tuneoff_adapters.kubernetes.api_errors import one_line
 from tuneoff_adapters.kubernetes.layout import CONTAINER, EARLY_STOPPED
-from tuneoff_adapters.kubernetes.resources import Exit, Object, condition, exit_of, has, name_of, terminal
+from tuneoff_adapters.kubernetes.resources import Object, condition, exit_of, has, name_of, terminal
 
 DEADLINE = "DeadlineExceeded"  # the reason of a pod, or within a trial's
 OUT_OF_MEMORY = "OOMKilled"  # the reason of a container
@@ -69,7 +69,7 @@ def ending_of(
             f"more than {limits.memory_bytes / 1e6:g} MB" if limits.memory_bytes is not None else "the node's memory is used up"
         )
         cause = f"out of memory: {limit} (container)"
-        return PodEnding("failed", cause, "workload", exit_code=_exit_code(ended), limit="memory")
+        return PodEnding("failed", cause, "workload", ended.code, limit="memory")
     failed = condition(trial, "Failed") if trial is not None else None
     reasons = (((pod or {}).get("status") or {}).get("reason"), (failed or {}).get("reason"))
     if any(DEADLINE in str(reason or "") for reason in reasons):
@@ -87,7 +87,7 @@ def ending_of(
         cause = f"pod {name_of(pod or {})}: training ended with an unknown exit code (Katib's early stopping hides it)"
         blamed: Charged = "user" if lacking(last_line) else "infrastructure"
         return PodEnding("failed", cause + _last_words(last_line), blamed)
-    code = _exit_code(ended)
+    code = ended.code
     cause = f"pod {name_of(pod or {})}: training {how_ended(code)}"
     if not is_own_end(code):
         return PodEnding("failed", cause, "infrastructure", exit_code=code)
@@ -141,7 +141,3 @@ def _unseen(trial: Object | None, pod: Object | None) -> str:
     if pod is not None:
         return f"pod {name_of(pod)} was deleted or lost before its training container ended{f' ({words})' if words else ''}"
     return f"no pod of it was seen{f': {words}' if words else ''}"
-
-
-def _exit_code(ended: Exit) -> int:
-    return ended.code if ended.signal is None else -ended.signal

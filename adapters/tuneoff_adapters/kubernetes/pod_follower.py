@@ -49,7 +49,7 @@ class PodFollower(ABC, Generic[_Pod]):
 
     def __init__(self, context: RunContext, plan: PodPlan, connection: Connection, pending_seconds: float) -> None:
         self._context, self._timeouts = context, context.spec.experiment.timeouts
-        self._sources = Sources(connection, plan.namespace, plan.config_map, plan.labels, self)
+        self._sources = Sources(connection, plan, self)
         self._patience, self._pending_seconds = Patience(pending_seconds), pending_seconds
         self.checkpoint_problems: dict[str, str] = {}  # why a trial's checkpoint cannot be had, by its id
         self._images: set[str] = set()

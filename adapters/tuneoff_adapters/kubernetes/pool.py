@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tuneoff.base import clock
@@ -141,8 +141,7 @@ class PodPool(PodFollower[PodSlot], Pool):
         self._budget = TrialBudget(context.trial_context)
         assert context.events.path is not None
         self._clock = PodClock(context.events.path)
-        patient = connection.limits
-        self._once = connection.limited(replace(patient, api=patient.call, pause=float("inf")))  # one try
+        self._once = connection.once()
         self._jobs = 0
         self._slots: dict[int, PodSlot] = {}
         self._news: list[News] = []  # that have not been told yet

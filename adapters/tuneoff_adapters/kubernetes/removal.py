@@ -46,41 +46,34 @@ SLACK_SECONDS = 1.0  # for calls to give up themselves
 LEAST_SECONDS = 1.0  # that any call may take, however late it is
 
 
-@dataclass(frozen=True, slots=True)
-class StuckObject:
-    """An object that is still there."""
+StuckObject = tuple[ApiResource, Object]
+"""An object that is still there."""
 
-    resource: ApiResource
-    obj: Object
 
-    @property
-    def text(self) -> str:
-        """Its kind, its name and what holds it."""
-        held = f"finalizers {', '.join(self.finalizers)}" if self.finalizers else ""
-        state = "being deleted" if self.obj.get("metadata", {}).get("deletionTimestamp") else "not deleted yet"
-        return f"{self.resource.full_name} {name_of(self.obj)} ({held or state})"
-
-    @property
-    def finalizers(self) -> list[str]:
-        return list(self.obj.get("metadata", {}).get("finalizers") or [])
+def finalizers_of(obj: Object) -> list[str]:
+    return list(obj.get("metadata", {}).get("finalizers") or [])
 
 
 def why(stuck: Sequence[StuckObject], namespace: Object | None) -> str:
-    """Return what is left, and what a namespace that is being deleted says of itself."""
+    """Return what is left with what holds it, and what a namespace that is being deleted says of itself."""
+    texts = []
+    for resource, obj in stuck:
+        state = "being deleted" if obj.get("metadata", {}).get("deletionTimestamp") else "not deleted yet"
+        held = ", ".join(finalizers_of(obj))
+        texts.append(f"{resource.full_name} {name_of(obj)} ({f'finalizers {held}' if held else state})")
     messages = [str(entry.get("message")) for entry in conditions_of(namespace or {}) if entry.get("status") == "True"]
-    parts = [some([item.text for item in stuck]), " ".join(" ".join(messages).split())]
+    parts = [some(texts), " ".join(" ".join(messages).split())]
     return "; ".join(part for part in parts if part) or "the API server gives no reason"
 
 
 def release(stuck: Sequence[StuckObject], namespace: str) -> str:
     """Return what to run where nobody is there to remove Katib's finalizers; empty where nothing waits for that."""
-    held = [item for item in stuck if any(name not in NOT_KATIBS for name in item.finalizers)]
+    held = [(kind, name_of(obj)) for kind, obj in stuck if any(name not in NOT_KATIBS for name in finalizers_of(obj))]
     if not held:
         return ""
-    kind = held[0].resource
-    names = " ".join(name_of(item.obj) for item in held if item.resource == kind)
+    names = " ".join(name for kind, name in held if kind == held[0][0])
     return (
-        f"; if Katib is not there to let go, run: kubectl patch {kind.full_name} {names} -n {namespace} "
+        f"; if Katib is not there to let go, run: kubectl patch {held[0][0].full_name} {names} -n {namespace} "
         """--type=merge -p '{"metadata":{"finalizers":null}}'"""
     )
 
@@ -279,13 +272,13 @@ class _Removing:
         lists = {resource.plural: functools.partial(self._children, resource) for resource in self._kinds}
         answers = self._at_once({"experiment": self._find_experiment, "rest": self._find_rest, **lists})
         experiment, rest = value(answers["experiment"]), value(answers["rest"])
-        stuck = [StuckObject(EXPERIMENTS, experiment)] if experiment is not None else []
-        stuck += [StuckObject(resource, obj) for resource in self._kinds for obj in value(answers[resource.plural])]
+        stuck = [(EXPERIMENTS, experiment)] if experiment is not None else []
+        stuck += [(resource, obj) for resource in self._kinds for obj in value(answers[resource.plural])]
         if objects.is_own_namespace:
             problem = f"namespace {objects.namespace} is still terminating"
             see = f"kubectl get namespace {objects.namespace} -o yaml"
         else:
-            stuck += [StuckObject(CONFIG_MAPS, rest)] if rest is not None else []
+            stuck += [(CONFIG_MAPS, rest)] if rest is not None else []
             problem = f"{objects.text} is still being deleted in namespace {objects.namespace}"
             see = f"kubectl get experiments,trials,jobs,pods,configmaps -n {objects.namespace} -l {selector(objects.labels)}"
         reason = why(stuck, rest if objects.is_own_namespace else None)

@@ -99,17 +99,12 @@ def selector(labels: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """How a container ended; `signal` is the one that ended it, None where it ended by itself."""
+    """How a container ended."""
 
-    code: int
+    code: int  # negative: the number of the signal that ended it
     reason: str
     message: str
     finished_at: str = ""  # to the second, by the node's clock
-
-    @property
-    def signal(self) -> int | None:
-        """A container's exit code tells of a signal as a shell does, by 128 + its number."""
-        return self.code - 128 if 128 < self.code < 192 else None
 
 
 def has(obj: Object, type_: str) -> bool:
@@ -166,8 +161,9 @@ def exit_of(pod: Object, container: str) -> Exit | None:
         ended = state.get("terminated")
         if name == container and ended:
             code = ended.get("exitCode")
+            code = int(code) if code is not None else _KILLED
             return Exit(
-                code=int(code) if code is not None else _KILLED,
+                code=128 - code if 128 < code < 192 else code,  # as a shell tells of a signal
                 reason=str(ended.get("reason") or ""),
                 message=str(ended.get("message") or ""),
                 finished_at=str(ended.get("finishedAt") or ""),

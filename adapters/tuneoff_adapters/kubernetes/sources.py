@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import queue
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuneoff.base import clock
@@ -14,6 +13,7 @@ from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachabl
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import about, moment_of, trial_of
 from tuneoff_adapters.kubernetes.layout import CONTAINER
+from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, ApiResource, Object, belongs_to, is_named_after
 from tuneoff_adapters.kubernetes.stream import LogStream, Watch
 
@@ -30,22 +30,12 @@ _WAITING = 10_000  # items; a thread whose pod prints faster than this is read h
 class Sources:
     """Daemon threads that read what there is of one experiment from the cluster, until `close`."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        namespace: str,
-        experiment: str,
-        labels: Mapping[str, str],
-        follower: PodFollower[Any],
-    ) -> None:
-        """`experiment`: with which all names begin; `labels`: of all, which Katib gives to what it makes of an Experiment.
-
-        `follower`: whose methods take in what is told, each when `get` gives it to be called.
-        """
-        self._follower = follower
-        self._connection, self._namespace, self._experiment, self._labels = connection, namespace, experiment, labels
-        limits = connection.limits
-        self._once = connection.limited(replace(limits, api=min(limits.api, limits.call), pause=float("inf")))  # one try
+    def __init__(self, connection: Connection, plan: PodPlan, follower: PodFollower[Any]) -> None:
+        """`follower`: whose methods take in what is told, each when `get` gives it to be called."""
+        self._connection, self._namespace, self._follower = connection, plan.namespace, follower
+        self._experiment = plan.config_map  # with which all names begin
+        self._labels = plan.labels  # of all: Katib gives them to what it makes of an Experiment
+        self._once = connection.once()
         self._queue: queue.Queue[Callable[[], None]] = queue.Queue(_WAITING)
         self._closed = threading.Event()
         self._awake = threading.Event()

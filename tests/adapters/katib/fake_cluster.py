@@ -71,7 +71,7 @@ class FakeCluster:
 
     # What the adapter asks
 
-    def limited(self, limits: Limits) -> Hasty:
+    def once(self) -> Hasty:
         return Hasty(self)
 
     def watch(self, resource: ApiResource, namespace: str, labels: Mapping[str, str]) -> Feed:

@@ -71,7 +71,7 @@ class FakeConnection:
         self.deleted: list[str] = []
         self.is_refusing = False
 
-    def limited(self, limits: Limits) -> FakeConnection:
+    def once(self) -> FakeConnection:
         return self
 
     def create(self, resource: Any, obj: dict[str, Any], namespace: str) -> None:
