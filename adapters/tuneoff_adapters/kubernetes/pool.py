@@ -39,6 +39,7 @@ BEAT_NS = 30 * clock.NANOSECONDS  # between two signs of life to a worker: whoev
 class PodSlot(FollowedPod):
     """A worker's trials come one after the other: what is known of a trial is of the one that runs."""
 
+    index: int  # of its worker
     unsent: list[str] = field(default_factory=list)  # lines for its standard input, until that is there
     input: Input | None = None
     beat_ns: int = 0
@@ -170,9 +171,9 @@ class PodPool(PodFollower[PodSlot], Pool):
             return
         slot = self._slots[index]
         if slot.was_cut:
-            slot = self._renew(index)
+            slot = self._renew(slot)
         slot.unsent.append(f"{line}\n")
-        self._serve(index, slot)
+        self._serve(slot)
 
     def wait(self, timeout_seconds: float | None = None) -> list[News]:
         """Return what happened, as soon as something has."""
@@ -204,7 +205,7 @@ class PodPool(PodFollower[PodSlot], Pool):
         trial = None if line is None else task[0]
         context = self._context
         log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, trial)
-        self._slots[index] = PodSlot(name=name, log=log, seen_ns=clock.monotonic_ns(), last_trial=trial)
+        self._slots[index] = PodSlot(name=name, log=log, seen_ns=clock.monotonic_ns(), index=index, last_trial=trial)
         self._connection.create(
             JOBS, job_manifest(self._plan, names, command, seconds, has_input=line is None), self._plan.namespace
         )
@@ -213,19 +214,14 @@ class PodPool(PodFollower[PodSlot], Pool):
         """Take in one piece of what the cluster tells, or what the passing of time brings; return what came of it."""
         self._step()
         now = clock.monotonic_ns()
-        for index, slot in list(self._slots.items()):
+        for slot in self._pods():
             if slot.is_over:
-                self._news.append(self._end(index, slot, now))
+                self._news.append(self._end(slot, now))
         news, self._news = self._news, []
         return news
 
-    def _index_of(self, job: str) -> int | None:
-        """Return whose pod a Job has now; None for one that has been given up."""
-        return next((index for index, slot in self._slots.items() if slot.name == job), None)
-
     def _find(self, name: str) -> PodSlot | None:
-        index = self._index_of(name)
-        return None if index is None else self._slots[index]
+        return next((slot for slot in self._slots.values() if slot.name == name), None)
 
     def _pods(self) -> Collection[PodSlot]:
         return list(self._slots.values())
@@ -243,33 +239,30 @@ class PodPool(PodFollower[PodSlot], Pool):
         raise error
 
     def take_seen(self, resource: ApiResource, kind: str, pod: Object, t: int) -> None:
-        index = self._index_of(trial_of(pod))
-        if index is None:
+        slot = self._find(trial_of(pod))
+        if slot is None:
             return
-        slot = self._slots[index]
         slot.take_pod(kind, pod, t)
         self._open_log(slot)
         if not self._has_job_per_trial:
-            self._serve(index, slot)
+            self._serve(slot)
 
-    def _serve(self, index: int, slot: PodSlot) -> None:
+    def _serve(self, slot: PodSlot) -> None:
         """Give a worker what is due to it, once its input is there; where that is cut, another one takes its place."""
         slot.attach(self._once, self._plan.namespace)
         if not slot.flush() and slot.trial is None:
-            self._renew(index)
+            self._renew(slot)
 
-    def _renew(self, index: int) -> PodSlot:
+    def _renew(self, old: PodSlot) -> PodSlot:
         """Put a new worker in place of one that no task can reach any more."""
-        old = self._slots[index]
         self._sources.delete(PODS, old.pod_name)
-        self._give_up(index)
-        self._make(index)
-        self._slots[index].unsent += [line for line in old.unsent if line.strip()]
-        return self._slots[index]
+        self._give_up(old)
+        self._make(old.index)
+        new = self._slots[old.index]
+        new.unsent += [line for line in old.unsent if line.strip()]
+        return new
 
     def _take_line(self, pod: PodSlot, line: bytes, t: int) -> None:
-        index = self._index_of(pod.name)
-        assert index is not None
         context = self._context.trial_context
         text, record = record_in(line, context.execution_id)
         answer = None if record is None else answer_of(record, self._kinds)
@@ -279,14 +272,14 @@ class PodPool(PodFollower[PodSlot], Pool):
                 if isinstance(event, TrialStarted) and event.attempt == 1:
                     self._budget.tickets.take()  # its own is of the pod's folder
                 pod.take(event, t)
-                self._observe(index, event)
+                self._observe(pod.index, event)
             if pod.log.is_broken:
-                self._lose(index, pod, t)
+                self._lose(pod, t)
             return
         pod.log.take(text)
         if isinstance(answer, TrialOutcome) and pod.trial is not None:  # its last events have not come
             pod.log.is_broken = True
-            self._lose(index, pod, t)
+            self._lose(pod, t)
             return
         if isinstance(answer, Ready):
             pod.is_ready = True
@@ -296,38 +289,36 @@ class PodPool(PodFollower[PodSlot], Pool):
         if self._has_job_per_trial:
             pod.answers.append(answer)
         else:
-            self._news.append(Message(index, answer))
+            self._news.append(Message(pod.index, answer))
 
     def _look(self, now: int) -> None:
         """Act on what only time brings: the budget, input that is due, and what all pods have."""
         if self._budget.is_over_time():
-            for index, slot in list(self._slots.items()):
-                if slot.trial is not None:
-                    self._news.append(self._cut(index, slot, now))
+            self._news += [self._cut(slot, now) for slot in self._pods() if slot.trial is not None]
             return
         if not self._is_away and not self._has_job_per_trial:
-            for index, slot in list(self._slots.items()):
-                self._serve(index, slot)
+            for slot in self._pods():
+                self._serve(slot)
         super()._look(now)
 
-    def _cut(self, index: int, slot: PodSlot, now: int) -> Message:
+    def _cut(self, slot: PodSlot, now: int) -> Message:
         """End a trial because the time of the run is used up."""
         self._sources.delete(PODS, slot.pod_name)
         self._write_end(slot, PodEnding("cancelled", OUT_OF_TIME), now)
-        self._give_up(index)
-        return Message(index, TrialOutcome(state="cancelled", epochs=slot.epochs, cause=OUT_OF_TIME))
+        self._give_up(slot)
+        return Message(slot.index, TrialOutcome(state="cancelled", epochs=slot.epochs, cause=OUT_OF_TIME))
 
-    def _lose(self, index: int, slot: PodSlot, now: int) -> None:
+    def _lose(self, slot: PodSlot, now: int) -> None:
         """Give up a worker whose events are missing: what it has trained, nobody can say."""
         self._sources.delete(PODS, slot.pod_name)
-        self._news.append(self._end(index, slot, now))
+        self._news.append(self._end(slot, now))
 
-    def _end(self, index: int, slot: PodSlot, now: int) -> Message | Death:
+    def _end(self, slot: PodSlot, now: int) -> Message | Death:
         """Return what became of a pod that has ended, or is given up, and write the end of its trial if that could not."""
-        self._give_up(index)
+        self._give_up(slot)
         log = slot.log
         if slot.answers and not log.is_broken:
-            return Message(index, slot.answers[0])
+            return Message(slot.index, slot.answers[0])
         memory = self._context.trial_context.memory_bytes
         limits = PodLimits(deadline_seconds=self._timeouts.trial_seconds + self._pending_seconds, memory_bytes=memory)
         ending = ending_of(None, slot.pod, limits, slot.epochs, log.last_line, slot.is_log_whole, is_log_broken=log.is_broken)
@@ -335,14 +326,14 @@ class PodPool(PodFollower[PodSlot], Pool):
             if ending.limit is not None and slot.killed_ns is None:
                 slot.announce(self._context, ending)
             self._write_end(slot, ending if slot.killed_ns is None else PodEnding("failed"), slot.ended_ns or now)
-        return Death(index, 0, ending.exit_code, ending.cause, ending.charged)
+        return Death(slot.index, 0, ending.exit_code, ending.cause, ending.charged)
 
     def _write_end(self, slot: PodSlot, ending: PodEnding, t: int) -> None:
         assert slot.trial is not None
         slot.write_end(self._context.events, slot.trial, ending, t, slot.attempt)
 
-    def _give_up(self, index: int) -> None:
-        slot = self._slots.pop(index)
+    def _give_up(self, slot: PodSlot) -> None:
+        del self._slots[slot.index]
         slot.write_exit(self._context.events, self._clock)
         slot.log.end()
         if slot.input is not None:

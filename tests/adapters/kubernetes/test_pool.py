@@ -123,7 +123,7 @@ class Cluster:
         self.pool.take_log_end(self.job(0), True, False)
         slot = self.pool._slots[0]
         assert slot.is_over
-        death = self.pool._end(0, slot, clock.monotonic_ns())
+        death = self.pool._end(slot, clock.monotonic_ns())
         assert isinstance(death, Death)
         return death
 
