@@ -224,6 +224,14 @@ def test_what_stands_in_the_place_of_an_execution_is_named(results: Path, tmp_pa
     assert "is not named in UTF-8" in {text for _, text in texts}
 
 
+def test_a_link_in_the_place_of_the_events_is_one_line(results: Path) -> None:
+    folder = execution(results, "serial")
+    (folder / "events").rename(folder / "moved")
+    (folder / "events").symlink_to(folder / "events")
+    (line,) = lines(results)
+    assert line.endswith("events: is a link, and must be a file")
+
+
 def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(results: Path) -> None:
     os.mkfifo(results / ".lock")
     assert lines(results) == []
