@@ -565,7 +565,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "no seed that decides": lambda: given([value - 100 for value in LATE[:9]] + [856.0]),
     "no margin": lambda: results([Entry(name, steady(key="same")) for name in "ab"], quality_margin=None),
     "a zero has no ratio": lambda: asked("overhead.per_trial", 5.0, 0.0, 0.0),
-    "a throughput": lambda: asked("trials.per_second", 2.0, 1.0),
     "a share": lambda: asked("slots.utilization", 90.0, 70.0),
     "too few seeds for the error": lambda: pair(family_size=30),
     "several that are not decided": lambda: results(
@@ -591,7 +590,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "failures turn it round": lambda: pair({"status": statuses(19)}, seeds=range(20)),
     "most failed": lambda: pair({"status": statuses(6)}),
     "both failed in most": lambda: results([Entry(name, FAST, status=statuses(12)) for name in "ab"], range(20)),
-    "all failed": lambda: results([Entry(name, FAST, status=statuses(10)) for name in "ab"]),
     "interrupted and not begun": lambda: pair({"status": {9: "interrupted"}, "absent": [8]}),
     "repeated executions": repeated_runs,
     "failed, and done when tried again": lambda: tried_again({}),
@@ -617,13 +615,11 @@ SCENARIOS: Mapping[str, Scenario] = {
     "the same limits": lambda: conditions(a=FREE, b=FREE),
     # bills and energy
     "one billed second": lambda: billed(0.5, 0.715),
-    "many billed seconds": lambda: billed(100.0, 100.5),
     "below the billed minimum": lambda: billed(20.0, 50.0, least=60.0),
     "above the billed minimum": lambda: billed(80.0, 80.2, least=60.0),
     "billed to the nanosecond": lambda: billed(0.5, 0.5001, unit=0.0),
     "modelled energy": lambda: energies(uses(10, 10, "a"), uses(20, 20, "b"), uses(10, 10, "c")),
     "modelled energy that turns": lambda: energies(uses(30, 10, "a"), uses(10, 60, "b")),
-    "modelled energy in its own range": lambda: energies(uses(30, 10, "a", **SERVERS), uses(10, 60, "b", **SERVERS)),
     "modelled energy in two ranges": lambda: energies(uses(30, 10, "a", **SERVERS), uses(10, 60, "b")),
     "modelled energy without its uses": lambda: energies(
         *(without(uses(of, of, key), "energy.cpu_seconds") for of, key in ((10, "a"), (20, "b")))
@@ -650,7 +646,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         range(20),
         family_size=1,
     ),
-    "disturbed and the same": lambda: results([Entry(name, steady(1000, key=name), disturbed=range(10)) for name in "ab"]),
     "disturbed runs that stand for others": lambda: results(
         [Entry("a", FAST, disturbed=[1]), Entry("a", FAST, sampler="default", same_as="random"), Entry("b", SLOW)]
     ),
@@ -673,7 +668,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         of=lambda name, task: {"status": statuses(3) if name == "b" and task < 4 else {}},
     ),
     "a task without anchors": lambda: tasks(anchors={f"t{task}": ANCHORS for task in range(TASKS - 1)}),
-    "the second is ahead over tasks": lambda: tasks(means={"a": (0.95, 1500), "b": (0.97, 1000)}),
     "anchors the wrong way round": lambda: tasks(anchors={f"t{task}": {**ANCHORS, "best_known": 0.8} for task in range(TASKS)}),
     "tasks that are not finished": lambda: tasks(of=lambda name, task: {"absent": [2] if name == "a" and not task else []}),
     "a family too large for the streams": lambda: tasks(5, seeds=2, family_size=30),
@@ -723,7 +717,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "four frameworks": lambda: choice(*FOUR),
     "four frameworks, a seed": lambda: choice(*FOUR, seeds=1),
     "frameworks, tpe and asha": lambda: choice(*(replace(one, sampler="tpe", pruner="asha") for one in (OPTUNA, RAY))),
-    "equal frameworks": lambda: choice(OPTUNA, Entry("ray-tune", runs(4000, 20, "r")), Entry("syne-tune", runs(4000, 20, "y"))),
     "who is beaten": lambda: choice(OPTUNA, Entry("ray-tune", runs(4000, 20, "r")), SYNE),
     "who is behind with three seeds": lambda: choice(
         OPTUNA, Entry("syne-tune", runs(4000, 20, "s")), replace(RAY, disturbed=range(2)), seeds=3
@@ -749,16 +742,13 @@ SCENARIOS: Mapping[str, Scenario] = {
     "seeds added to few": lambda: declared_first(choice(*FOUR, seeds=12), 3),
     "seeds added to enough": lambda: declared_first(choice(*FOUR, seeds=15), 10),
     "an adapter that is always skipped": lambda: choice(replace(SERIAL, skipped="no pruner"), OPTUNA, RAY, seeds=3),
-    "a start that failed, three seeds": lambda: failed_start(3, 3, OPTUNA, RAY, SYNE),
     "a start that failed, ten seeds": lambda: failed_start(10, 10, OPTUNA, RAY, SYNE),
     "some starts failed": lambda: failed_start(
         10, 6, OPTUNA, RAY, SYNE, reason="no trial completed: 4 of 4 failed: KeyError: 'x'"
     ),
     "one start failed": lambda: failed_start(3, 1, OPTUNA, RAY),
-    "most starts failed": lambda: failed_start(20, 19, OPTUNA, RAY, SYNE),
     "two of twenty failed": lambda: failed_start(20, 2, OPTUNA, RAY, SYNE),
     "one of ten failed": lambda: failed_start(10, 1, OPTUNA, RAY, SYNE),
-    "the only other one failed": lambda: failed_start(10, 10, OPTUNA, RAY),
     "the only one failed": lambda: failed_start(3, 3, RAY),
     "several that failed": lambda: choice(*(replace(one, status=statuses(0 if one is OPTUNA else 10)) for one in FOUR)),
     "a failure in a task": lambda: choice(
@@ -795,9 +785,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "over trial length, a seed": lambda: curve(*LENGTHS, seeds=1),
     "more is added to longer trials": lambda: curve(LENGTHS[2], LENGTHS[0], grows=100.0),
     "over workers": lambda: by_workers(*({"workers.count": count} for count in (4, 1, 2))),
-    "over workers for trials": lambda: by_workers(
-        *({"workers.count": count, "trials": of} for count in (1, 2) for of in (10, 20))
-    ),
     "over length for workers": lambda: curve(
         *((seconds, {"workers.count": count, "s": seconds}) for count in (1, 2) for seconds in (0.1, 1.0))
     ),
@@ -805,7 +792,4 @@ SCENARIOS: Mapping[str, Scenario] = {
     "utilization for two lengths": lambda: scaling((1.0, 2.0), {"serial": 64}),
     "over trials": lambda: over_trials(*({"budget.trials": trials} for trials in (100, 1000, 10000))),
     "over trials that are near": lambda: over_trials({"budget.trials": 100}, {"budget.trials": 200}),
-    "over trials with the workers": lambda: over_trials(
-        *({"budget.trials": 100 * count, "workers.count": count} for count in (1, 16))
-    ),
 }

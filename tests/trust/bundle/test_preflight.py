@@ -16,7 +16,7 @@ import fake_plugins
 from builders.bundles import environment, metric, record_of, spec_of, with_trial
 from tuneoff.base.capabilities import PackageStatus
 from tuneoff.base.code_digest import code_digest
-from tuneoff.errors import ExperimentError, MissingPackageError, UnknownNameError
+from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec
@@ -25,7 +25,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.bundle import reproduce as module
 from tuneoff.trust.bundle.foreign import obeyed_power
 from tuneoff.trust.bundle.manifest import BundleManifest
-from tuneoff.trust.bundle.opened import Bundle, choose, plan_of, served_here
+from tuneoff.trust.bundle.opened import Bundle, choose
 from tuneoff.trust.bundle.reproduce import compare, preflight, prepare
 
 OWN = WorkloadSpec(name="from_file", target="data_workload:FromFile")
@@ -248,21 +248,6 @@ def test_a_package_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) 
     request = prepare(bundle_of(record(spec()), record(spec(adapter="plain"))))
     assert [run.label for run in request.runnable] == ["plain"]  # the others are run
     assert list(request.not_here.values()) == [text]
-
-
-def test_a_bundle_brings_no_code_and_names_no_meter_that_runs_one() -> None:
-    run = spec()
-    evil = replace(run, adapter_target="os:system")
-    evil = replace(evil, experiment=replace(run.experiment, workload=replace(run.experiment.workload, target="os:system")))
-    served = served_here(evil)
-    assert (served.adapter_target, served.experiment.workload.target) == ("fake_plugins:Rich", "data_workload:FromFile")
-    named = replace(run, experiment=replace(run.experiment, workload=WorkloadSpec(name="subprocess:Popen", target="x:y")))
-    with pytest.raises(UnknownNameError, match="workload 'subprocess:Popen' must be the name of an installed one"):
-        served_here(named)
-    bundle = bundle_of(record(run))
-    power = PowerSettings(meter="command", options={"command": ["touch", "/tmp/x"]})
-    plan = plan_of(replace(bundle, plan=replace(bundle.plan, power=power)), bundle.plan.runs)
-    assert plan.power == PowerSettings()
 
 
 @pytest.mark.parametrize(

@@ -120,14 +120,13 @@ def _target(run: PlannedRun, label: str, variant: str, draws: int, check: SkipCh
         configurations=(),
         stops={},
     )
-    reasons: list[str | None] = []
+    unprobed = ""
     for space in (with_probes(file_space), file_space):
         spec = replace(run.spec, replicate=0, experiment=replace(experiment, search_space=space))
-        reasons.append(check.reason(spec, adapter))
-        planned = replace(run, run_id=spec.run_id, spec=spec, skip_reason=reasons[-1], same_as=None, block=0)
-        if reasons[-1] is None:
+        if (reason := check.reason(spec, adapter)) is None:
             break
-    unprobed = "" if len(reasons) == 1 else f"without the narrow probes: {reasons[0]}"
+        unprobed = unprobed or f"without the narrow probes: {reason}"
+    planned = replace(run, run_id=spec.run_id, spec=spec, skip_reason=reason, same_as=None, block=0)
     return SpaceTarget(
         run=planned, label=label, variant=variant, file_dimensions=frozenset(file_space.dimensions), unprobed=unprobed
     )
