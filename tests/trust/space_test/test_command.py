@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from command_line import Answer, write_file
 from trust.environments import processes_with
@@ -30,6 +31,7 @@ FILE: dict[str, Any] = {
     "adapters": ["serial"],
 }
 Verify = Callable[..., Answer]
+_P_VALUE = re.compile(r"\b\d\.\d+(e-\d+)?\b|\b\d+e-\d+\b")
 
 
 @pytest.fixture
@@ -80,31 +82,19 @@ def of_folder(folder: Path) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("forked")
-def test_an_adapter_without_a_defect_is_accepted(verify: Verify) -> None:
-    answer = verify("Honest")
-    assert answer.code == 0, answer.err
-    lines = answer.out.splitlines()
-    assert lines[0].split() == ["ADAPTER", "DIMENSION", "RANGE", "OUTSIDE", "DISTRIBUTION", "ENDS", "PAIRS", "MAPPING", "VERDICT"]
-    assert [line.split()[1] for line in lines[1:13]][:3] == ["x", "n", "probe_two"]
-    assert all(line.endswith("exact    ok") for line in lines[1:13])
-    assert lines[-1] == "ACCEPTED: no draw speaks against core's space: 1 of 1 framework accepted"
+@pytest.mark.parametrize("planted", ["Honest", "StarvedEnds OneBeyondRefused", "TranslationBreaks DecodeBreaks", "OwnSpaceOnly"])
+def test_what_is_said_of_draws(verify: Verify, planted: str, snapshot: SnapshotAssertion) -> None:
+    answer = verify(*planted.split())
+    masked = _P_VALUE.sub("P", f"{answer.out}exit code {answer.code}\n")
+    assert re.sub(" {2,}", "  ", masked) == snapshot
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("forked")
-def test_defects_are_rejected_with_their_reason(verify: Verify) -> None:
-    answer = verify("StarvedEnds", "OneBeyondRefused")
-    assert answer.code == 1
-    assert "StarvedEnds: REJECTED: 400 configurations (seeds 0, 1, 2, 3)" in answer.out
-    assert (
-        "  distribution: probe_rank (ordered ['xs', 's', 'm', 'l']): the values do not follow core's distribution: chi2, p = "
-        in answer.out
-    )
-    assert re.search(
-        r"  ends: probe_rank .*; \d+ draws at the low end \(100 expected\), \d+ at the high end \(100\)\n", answer.out
-    )
-    assert "  bounds: the framework left the space: an index must be an integer in 0 .. " in answer.out
-    assert answer.out.splitlines()[-1] == "NOT ACCEPTED: 0 of 2 frameworks accepted"
+def test_repeats_in_a_small_space_are_not_tested(verify: Verify) -> None:
+    answer = verify("OwnSpaceOnly", search_space={"n": {"type": "int", "low": 1, "high": 3}})
+    note = "  note: repeats were not tested: the space is so small that configurations come again by chance"
+    assert (answer.code, note in answer.out.splitlines()) == (0, True)
 
 
 @pytest.mark.slow
@@ -130,23 +120,6 @@ def test_json_has_every_test_with_its_p_value(verify: Verify) -> None:
     tests = [test for dimension in honest["dimensions"] for test in dimension["tests"]] + honest["pairs"]
     assert sum(test["p"] is not None for test in tests) == honest["p_values"]
     assert [dimension["probe"] for dimension in honest["dimensions"]] == [False] * 2 + [True] * 10
-
-
-@pytest.mark.parametrize(
-    ("planted", "reason"),
-    [
-        ("TranslationBreaks", "  mapping: the translation failed: RuntimeError: no such attribute of the framework"),
-        ("DecodeBreaks", "cannot be decoded: AttributeError: value"),
-    ],
-)
-@pytest.mark.slow
-@pytest.mark.usefixtures("forked")
-def test_a_translation_that_breaks_is_rejected_and_not_left_untested(verify: Verify, planted: str, reason: str) -> None:
-    answer = verify(planted)
-    assert answer.code == 1
-    assert f"{planted}: REJECTED: " in answer.out
-    assert reason in answer.out
-    assert "not tested" not in answer.out
 
 
 @pytest.mark.parametrize(
@@ -234,19 +207,6 @@ def test_each_search_space_of_a_matrix_is_verified_once(verify: Verify) -> None:
     assert answer.code == 0
     verdicts = [line for line in answer.out.splitlines() if ": accepted: " in line]
     assert [line.split(":")[0] for line in verdicts] == ["Honest high=2", "Honest high=3"]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("forked")
-def test_an_adapter_that_refuses_the_probes_is_tested_without_them_and_a_note_says_so(verify: Verify) -> None:
-    answer = verify("OwnSpaceOnly")
-    assert answer.code == 0
-    assert "probe_two " not in answer.out
-    assert "  note: without the narrow probes: it knows no dimension 'probe_two'" in answer.out
-    answer = verify("OwnSpaceOnly", search_space={"n": {"type": "int", "low": 1, "high": 3}})
-    assert answer.code == 0
-    note = "  note: repeats were not tested: the space is so small that configurations come again by chance"
-    assert note in answer.out.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]
 
 def _requests(spec: RunSpec, capabilities: Capabilities) -> Iterator[tuple[str, str, RunSpec]]:
     experiment = spec.experiment
-    for kind, known, offers in (("sampler", SAMPLERS, capabilities.samplers), ("pruner", PRUNERS, capabilities.pruners)):
-        for name in (*known, *offers, UNKNOWN):
+    for kind, names, offers in (("sampler", SAMPLERS, capabilities.samplers), ("pruner", PRUNERS, capabilities.pruners)):
+        for name in (*names, *offers, UNKNOWN):
             if name not in offered(offers):
                 changes: dict[str, Any] = {kind: Strategy(name=name)}
                 yield _UNDECLARED, f"{kind} {name!r}", replace(spec, experiment=replace(experiment, **changes))

@@ -138,9 +138,9 @@ def least_p(space: SearchSpace, first: Sequence[Mapping[str, Any]], second: Sequ
 
     p_values = [1.0]
     for name, dimension in space.searched.items():
-        place = ValuePlaces(dimension)
+        position = ValuePlaces(dimension)
         values = ([configuration[name] for configuration in sample if name in configuration] for sample in (first, second))
-        samples = [[at for at in map(place, sample) if at is not None] for sample in values]
+        samples = [[at for at in map(position, sample) if at is not None] for sample in values]
         if all(samples):
             p_values.append(min(1.0, len(space.searched) * float(stats.ks_2samp(*samples, method="asymp").pvalue)))
     return min(p_values)
