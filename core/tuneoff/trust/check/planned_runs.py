@@ -82,11 +82,11 @@ def without_list(spec: ExperimentSpec) -> ExperimentSpec:
     )
 
 
-def listed(configurations: Sequence[tuple[float, Act]], **changes: Any) -> ExperimentSpec:
+def listed(configurations: Sequence[tuple[float, Act]], *, state: bool = False, **changes: Any) -> ExperimentSpec:
     """Return an experiment whose configurations (level, act) are given."""
     points = tuple({"level": level, "act": act} for level, act in configurations)
     return experiment(
-        ProbeWithoutState,
+        Probe if state else ProbeWithoutState,
         **{
             "search_space": LISTED,
             "sampler": Strategy(name="fixed"),
@@ -219,18 +219,15 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     """Return all runs by name, the longest first; each check names those that it reads."""
     retries = int(capabilities.retry is Support.YES)
     has_fixed = "fixed" in offered(capabilities.samplers)
-    honest = listed(sound(8)) if has_fixed else random_search(8)
+
+    def honest(**changes: Any) -> ExperimentSpec:
+        return listed(sound(8), **changes) if has_fixed else random_search(8, **changes)
+
     few, long = random_search(3, state=True), random_search(16, options={"epoch_seconds": 0.5})
-    interrupted = _with_options(honest, epoch_seconds=0.3)
-    # Each epoch computes for a moment, so that its threads are seen, and leaves a checkpoint.
-    target = f"{Probe.__module__}:{Probe.__qualname__}"
-    with_state = replace(honest.workload, name=target, target=target)
-    computing = _with_options(replace(honest, workload=with_state), compute_seconds=0.03)
-    on_devices, limited_memory = Workers(count=2, devices=DEVICES), Workers(count=2, memory_mb=MEMORY_MB)
-    out_of_memory = listed([(0.9, "memory"), *sound(2)], workers=limited_memory)
+    out_of_memory = listed([(0.9, "memory"), *sound(2)], workers=Workers(count=2, memory_mb=MEMORY_MB))
     early = random_search(6, options={"ends_early": True}, timeouts=replace(LIMITS, trials_seconds=EARLY_ENDS_SECONDS))
     killed: list[tuple[float, Act]] = [(0.4, "sound"), (0.7, "kill-once"), (0.8, "kill"), (0.9, "raise"), (0.5, "sound")]
-    retried = listed(killed, failures=Failures(retries=retries))
+    failures, on_devices = Failures(retries=retries), Workers(count=2, devices=DEVICES)
     too_many = Budget(trials=60, epochs_per_trial=EPOCHS, wall_clock_seconds=WALL_CLOCK_SECONDS)
     random = random_search(8)
     alone = replace(random, workers=Workers(count=1))
@@ -248,10 +245,11 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
             for number, name in enumerate(repetitions(experiment.workers.count))
         ),
         CheckRun("other-seed", alone, seed=OTHER_SEED),
-        CheckRun("honest-max", computing),
+        # Each epoch computes for a moment, so that its threads are seen, and leaves a checkpoint.
+        CheckRun("honest-max", honest(state=True, options={"compute_seconds": 0.03})),
         CheckRun(
             "honest-min",
-            replace(honest, objective=replace(honest.objective, mode="min")),
+            honest(objective=Objective(metric=METRIC, mode="min")),
             # Drawn trials of one seed may end with their worst in both runs: the last one named looks like a wrong direction.
             seed=SEED if has_fixed else OTHER_SEED,
             reports="every_epoch",  # under both what the framework names has to be the best
@@ -259,15 +257,15 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
         CheckRun("odd-values", acting(listed(_ODD, options={"noise": 0.0}))),
         CheckRun("early-ends", early),
         CheckRun("careless", acting(careless())),
-        CheckRun("retried", acting(retried)),
-        CheckRun("devices", _with_options(replace(acting(retried), workers=on_devices), epoch_seconds=0.1)),
+        CheckRun("retried", acting(listed(killed, failures=failures))),
+        CheckRun("devices", acting(listed(killed, failures=failures, workers=on_devices, options={"epoch_seconds": 0.1}))),
         *(CheckRun(f"failed-{step}", few, plant=step) for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")),
         CheckRun("undeployed-twice", few, plant="twice"),
         *(CheckRun(name, _first(capabilities, mode)) for name, mode in zip(FIRST, MODES, strict=True)),
-        CheckRun("goal", acting(_stopping(with_state, "max"))),
-        CheckRun("goal-reported", acting(_stopping(with_state, "min")), reports="every_epoch"),  # met before its trial ends
+        CheckRun("goal", acting(_stopping("max"))),
+        CheckRun("goal-reported", acting(_stopping("min")), reports="every_epoch"),  # met before its trial ends
         CheckRun(MANY, replace(random_search(150), budget=Budget(trials=150, epochs_per_trial=1))),
-        CheckRun("interrupted", interrupted, act="interrupt", is_alone=True),
+        CheckRun("interrupted", honest(options={"epoch_seconds": 0.3}), act="interrupt", is_alone=True),
         CheckRun("wall-clock", random_search(60, options={"epoch_seconds": 0.3}, budget=too_many), is_alone=True),
     ]
     return {run.name: run for run in runs}
@@ -289,11 +287,10 @@ def _first(capabilities: Capabilities, mode: Mode) -> ExperimentSpec:
     )
 
 
-def _stopping(workload: WorkloadSpec, mode: Mode) -> ExperimentSpec:
+def _stopping(mode: Mode) -> ExperimentSpec:
     """Return an experiment that ends at its goal, which the second or the fifth of its trials meets."""
-    spec = replace(listed(sound(2 * len(LEVELS))), workload=workload)
     objective = Objective(metric=METRIC, mode=mode, goal=GOALS[mode], stop=True)
-    return _with_options(replace(spec, objective=objective), epoch_seconds=0.15)
+    return listed(sound(2 * len(LEVELS)), state=True, objective=objective, options={"epoch_seconds": 0.15})
 
 
 _ODD: list[tuple[float, Act]] = [
@@ -304,7 +301,3 @@ _ODD: list[tuple[float, Act]] = [
     (0.2, "sound"),
     (0.7, "calm"),
 ]
-
-
-def _with_options(spec: ExperimentSpec, **options: float) -> ExperimentSpec:
-    return replace(spec, workload=replace(spec.workload, options={**spec.workload.options, **options}))
