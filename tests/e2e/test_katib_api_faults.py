@@ -170,16 +170,6 @@ def test_a_run_whose_server_stays_away_fails_in_one_line_well_before_its_timeout
     assert away.seconds < 25  # trials_seconds is 100
 
 
-def test_a_run_whose_server_goes_on_answering_503_is_charged_to_the_infrastructure(tmp_path: Path) -> None:
-    with faulty_cluster(tmp_path) as cluster:
-        faults = Faults(cluster.proxy, [Fault(1, answering(503), FOR_EVER)])
-        made = cluster.make(tmp_path / "results", sleeping(trials=8), faults, api_seconds=API_SECONDS)
-        cluster.proxy.restore()
-        assert undeploy_outside(tmp_path / "results", {made.record.run_id: made.record.run_spec()}, 20) == []
-    assert (made.record.status, made.record.charged) == ("failed", "infrastructure")
-    assert "the API server answered 503" in (made.record.reason or "")
-
-
 def test_it_keeps_its_finished_trials_and_blames_no_trial(away: Ended) -> None:
     states = [trial.state for trial in away.made.record.trials]
     assert states.count("completed") >= 2

@@ -81,14 +81,19 @@ def statuses(results: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("adapter", ["ray-tune", "katib@emulated", SERVERS], ids=str)
-def test_a_command_killed_in_mid_run_leaves_nothing_and_resumes_to_its_end(adapter: Any, tmp_path: Path) -> None:
+def test_a_command_killed_in_mid_run_leaves_nothing_and_resumes_to_its_end_though_its_tmpdir_is_long(
+    adapter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if adapter is SERVERS and (reason := OptunaAdapter.refuse(toy_spec("optuna", options=adapter["options"]))):
         pytest.skip(reason)
+    (temporary := tmp_path / ("x" * 100)).mkdir()  # too long for sockets
+    monkeypatch.setenv("TMPDIR", str(temporary))
     file, results = matrix(tmp_path, adapter)
     following = killed_in_trials(file, results)
     until(lambda: not following.left(), GONE_WITHIN_SECONDS)
     finish(file, results)
     assert statuses(results) == CUT_AND_DONE
+    assert list(temporary.iterdir()) == []
     done, cut = sorted(read_runs(results), key=lambda record: record.status)
     names = [trial.framework_id or "" for trial in done.trials]
     assert not [name for name in names if cut.execution_id in name]  # else Katib would mix them up

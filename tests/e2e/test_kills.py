@@ -35,7 +35,9 @@ time.sleep(600)
 
 def test_compare_killed_at_random_moments_leaves_nothing_and_resumes(tmp_path: Path) -> None:
     file = tmp_path / "one_seed.yaml"
-    file.write_text(f"include: {random_kills.MATRIX}\nseeds: [0]\n")
+    file.write_text(
+        f"include: {random_kills.MATRIX}\nseeds: [0]\nadapters: [syne-tune, serial]\n"
+    )  # the others: test_killed_command
     random_kills.kill_many(file, tmp_path / "results", 1, random.Random(os.getpid()), 12.0)
 
 

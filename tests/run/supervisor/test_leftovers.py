@@ -48,20 +48,27 @@ def holder(path: Path, flags: int, mark: str | None = None) -> Waiting:
     return waiting(HOLD, str(path), str(flags), env={} if mark is None else {RESULTS_MARK: mark}, start_new_session=True)
 
 
-def unfinished_execution(results: Path) -> tuple[Path, Path]:
-    """Return the folder of an execution that was killed, and its temporary folder."""
-    execution = results / "runs" / "r" / "e"
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Return a results folder with an execution that was killed."""
+    execution = tmp_path / "results/runs/r/e"
     execution.mkdir(parents=True)
-    temporary = results.parent / "tuneoff-0123abcd"
+    temporary = tmp_path / "tuneoff-0123abcd"
     remember(execution, "folder", str(temporary))
     temporary.mkdir()
     (temporary / "socket").touch()
-    return execution, temporary
+    return tmp_path / "results"
 
 
-def test_the_next_command_ends_marked_processes_and_cleans_unfinished_executions(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    _, temporary = unfinished_execution(results)
+@pytest.fixture
+def temporary(results: Path) -> Path:
+    """Return the execution's temporary folder."""
+    return results.with_name("tuneoff-0123abcd")
+
+
+def test_the_next_command_ends_marked_processes_and_cleans_unfinished_executions(
+    tmp_path: Path, results: Path, temporary: Path
+) -> None:
     with marked_child(results) as child, marked_child(tmp_path / "other") as other:
         assert clean_results(results) == [child.pid]
         assert not temporary.exists()
@@ -69,52 +76,47 @@ def test_the_next_command_ends_marked_processes_and_cleans_unfinished_executions
 
 
 def test_what_lost_its_mark_and_writes_below_a_killed_run_s_temporary_folder_is_ended_and_a_reader_is_not(
-    tmp_path: Path,
+    results: Path, temporary: Path
 ) -> None:
-    results = tmp_path / "results"
-    _, folder = unfinished_execution(results)
-    log = folder / "agent.log"
+    log = temporary / "agent.log"
     log.touch()
     with holder(log, os.O_WRONLY) as agent, holder(log, os.O_RDONLY) as reader:
         assert clean_results(results) == [agent.pid]
         assert is_alive(reader.pid)
-        assert not folder.exists()
+        assert not temporary.exists()
 
 
-def test_a_copy_of_a_results_folder_ends_and_removes_nothing_of_the_run_that_is_at_work(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    _, folder = unfinished_execution(results)
-    log, mark = folder / "log", str(results.resolve())
+def test_a_copy_of_a_results_folder_ends_and_removes_nothing_of_the_run_that_is_at_work(
+    tmp_path: Path, results: Path, temporary: Path
+) -> None:
+    log, mark = temporary / "log", str(results.resolve())
     log.touch()
     shutil.copytree(results, tmp_path / "copy")
     with holder(log, os.O_WRONLY) as agent, holder(log, os.O_WRONLY, mark) as worker:
         assert clean_results(tmp_path / "copy") == []
-        assert folder.exists()
+        assert temporary.exists()
         assert sorted(clean_results(results)) == sorted([agent.pid, worker.pid])
 
 
-def test_a_copy_removes_nothing_of_a_run_at_work_that_has_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = tmp_path / "results"
-    _, folder = unfinished_execution(results)
-    monkeypatch.setenv("TMPDIR", str(folder))  # the child's; a run's processes have it so
+def test_a_copy_removes_nothing_of_a_run_at_work_that_has_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: Path, temporary: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(temporary))  # the child's; a run's processes have it so
     shutil.copytree(results, tmp_path / "copy")
     with marked_child(results) as child:
         assert clean_results(tmp_path / "copy") == []
-        assert folder.exists()
+        assert temporary.exists()
         assert clean_results(results) == [child.pid]
-        assert not folder.exists()
+        assert not temporary.exists()
 
 
-def test_a_finished_execution_is_left_alone(tmp_path: Path) -> None:
-    execution, temporary = unfinished_execution(tmp_path / "results")
-    (execution / "end.json").touch()
-    clean_results(tmp_path / "results")
+def test_a_finished_execution_is_left_alone(results: Path, temporary: Path) -> None:
+    (results / "runs/r/e/end.json").touch()
+    clean_results(results)
     assert temporary.exists()
 
 
-def test_the_guardian_cleans_when_its_pipe_ends_without_a_goodbye(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    _, temporary = unfinished_execution(results)
+def test_the_guardian_cleans_when_its_pipe_ends_without_a_goodbye(results: Path, temporary: Path) -> None:
     with marked_child(results) as child:
         guardian = Guardian(results)
         assert guardian._process.stdin is not None
@@ -124,9 +126,7 @@ def test_the_guardian_cleans_when_its_pipe_ends_without_a_goodbye(tmp_path: Path
         assert not temporary.exists()
 
 
-def test_a_dismissed_guardian_touches_nothing(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    _, temporary = unfinished_execution(results)
+def test_a_dismissed_guardian_touches_nothing(results: Path, temporary: Path) -> None:
     with marked_child(results) as child:
         started = time.monotonic()
         Guardian(results).dismiss()
@@ -209,8 +209,8 @@ DAMAGED = ["5", "[]", "{}", '{"kind": 5, "value": 5}', '{"kind": "folder", "valu
 
 
 @pytest.mark.parametrize("text", [TORN, *(f"{line}\n" for line in DAMAGED)])
-def test_a_torn_or_damaged_line_of_the_list_is_passed_over(tmp_path: Path, text: str) -> None:
-    execution, temporary = unfinished_execution(tmp_path / "results")
+def test_a_torn_or_damaged_line_of_the_list_is_passed_over(text: str, results: Path, temporary: Path) -> None:
+    execution = results / "runs/r/e"
     with (execution / "leftovers.jsonl").open("a") as file:
         file.write(text)
     assert remembered(execution) == [("folder", str(temporary))]

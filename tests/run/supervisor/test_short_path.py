@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -27,20 +26,6 @@ def test_a_path_that_a_program_may_read_otherwise_becomes_a_plain_one(name: str)
     with tempfile.TemporaryDirectory(dir="/tmp", suffix=name) as folder, short_path(Path(folder)) as path:
         assert re.fullmatch(r"/proc/\d+/fd/\d+", str(path))
         assert path.samefile(folder)
-
-
-@pytest.mark.slow
-def test_a_run_whose_tmpdir_is_long_is_done_and_leaves_nothing_there(tmp_path: Path) -> None:
-    folder = long_folder(tmp_path)
-    content = {"workload": "null", "adapters": ["ray-tune"], "budget": {"trials": 2, "epochs_per_trial": 1}, "warm_up": False}
-    (tmp_path / "null.yaml").write_text(json.dumps(content))
-    command = [sys.executable, "-m", "tuneoff", "compare", "null.yaml", "--output", "d", "--no-report", "--json"]
-    environment = {**os.environ, "TMPDIR": str(folder)}
-    answer = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280)
-    assert answer.returncode == 0, answer.stderr
-    (run,) = json.loads(answer.stdout)["runs"]
-    assert (run["status"], "left_behind" in run["flags"]) == ("done", False)
-    assert list(folder.iterdir()) == []
 
 
 def test_a_short_path_stays_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
