@@ -93,7 +93,6 @@ class Tracker:
     step: str = "start"
     step_started_ns: int | None = None
     steps: dict[str, int] = field(default_factory=dict)  # when each began
-    deploy_started_ns: int | None = None
     undeploy_ended: bool = False
     undeployed: bool = False
     open: dict[tuple[str, int], OpenAttempt] = field(default_factory=dict)
@@ -150,12 +149,11 @@ class Tracker:
 
     def live(self, now_ns: int) -> LiveRun:
         """Return the progress at a moment."""
-        started = self.deploy_started_ns if self.deploy_started_ns is not None else now_ns
         budget = self.experiment.budget
         return LiveRun(
             run_id=self.run_id,
             step=self.step,
-            seconds=(now_ns - started) / 1e9,
+            seconds=(now_ns - self.steps.get("deploy", now_ns)) / 1e9,
             trials=budget.trials,
             epochs_per_trial=budget.epochs_per_trial,
             submitted=self.submitted,
@@ -196,8 +194,6 @@ class Tracker:
         if isinstance(event, schema.StepStarted):
             self.step, self.step_started_ns = event.step, event.t
             self.steps[event.step] = event.t
-            if event.step == "deploy":
-                self.deploy_started_ns = event.t
         elif isinstance(event, schema.StepEnded):
             self.step_started_ns = None
             if event.step == "undeploy":

@@ -155,7 +155,8 @@ class _Supervision:
         self._request, self._execution, self._temporary = request, execution, temporary
         self._context, self._events = context, events
         self._tail = Tail(execution.folder / EVENTS)
-        self._tracker = Tracker(experiment=execution.spec.experiment, run_id=execution.spec.run_id)
+        spec, now = execution.spec, clock.monotonic_ns()
+        self._tracker = Tracker(experiment=spec.experiment, run_id=spec.run_id, step_started_ns=now)
         self._watch = TrialWatch(
             execution, events, context.memory_bytes, context.memory_cgroups, self._tracker, self._take_events
         )
@@ -167,7 +168,6 @@ class _Supervision:
         self._memory = RunMemory(execution.execution_id)
         self._stop = _AT_ITS_OWN_END
         self._problems: list[str] = []
-        self._started_ns = clock.monotonic_ns()
         self._coordinator = Coordinator(execution, request.results, temporary)
 
     def run(self) -> Ruling | None:
@@ -267,9 +267,8 @@ class _Supervision:
         if self._request.interrupt.is_set():
             return _INTERRUPTED
         tracker, experiment = self._tracker, self._execution.spec.experiment
-        started_ns = tracker.step_started_ns if tracker.deploy_started_ns is not None else self._started_ns
-        if started_ns is not None:
-            step = tracker.step if tracker.deploy_started_ns is not None else "deploy"
+        if (started_ns := tracker.step_started_ns) is not None:
+            step = "deploy" if tracker.step == "start" else tracker.step
             name = {"trial": "trials_seconds"}.get(step, f"{step}_seconds")
             limit = float(getattr(experiment.timeouts, name))
             if now - started_ns > limit * clock.NANOSECONDS:
