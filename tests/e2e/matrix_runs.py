@@ -7,13 +7,29 @@ import subprocess
 import sys
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
+from command_line import write_file
 from tuneoff.base.processes import MARK
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.end import broken_seals, read_end
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.run_ends import run_ends
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
+
+
+def write_matrix(folder: Path, **changes: Any) -> tuple[Path, Path]:
+    """Write the file of short runs, with keys replaced, and return it with the folder for its results."""
+    content = {
+        "workload": {"name": "sleep", "options": {"epoch_seconds": 0.2}},
+        "search_space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
+        "sampler": "random",
+        "budget": {"trials": 4, "epochs_per_trial": 3},
+        "workers": {"count": 2},
+        "adapters": ["serial"],
+        "warm_up": False,
+    }
+    return write_file(folder / "matrix.yaml", {**content, **changes}), folder / "results"
 
 
 class Broken(Exception):

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import burning_workload
-from command_line import write_file
 from e2e.following import Following
-from e2e.matrix_runs import has_trained, start
+from e2e.matrix_runs import has_trained, start, write_matrix
 from tuneoff.base.processes import command_line, descendants, kill
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import make_plan
@@ -47,24 +46,15 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def file_of(folder: Path, **changes: Any) -> Path:
-    content: dict[str, Any] = {
-        "name": "copies",
-        "workload": {"name": "sleep", "options": {"epoch_seconds": 0.5}},
-        "adapters": ["serial"],
-        "budget": {"trials": 4, "epochs_per_trial": 1},
-        "workers": {"count": 2},
-        "warm_up": False,
-        "power": "none",
-        "copies": 2,
-    }
-    return write_file(folder / "file.yaml", {**content, **changes})
+    workload = {"name": "sleep", "options": {"epoch_seconds": 0.5}}
+    content = {"workload": workload, "budget": {"trials": 4, "epochs_per_trial": 1}, "power": "none", "copies": 2}
+    return write_matrix(folder, **{**content, **changes})[0]
 
 
 def burn(folder: Path, copies: int) -> list[RunRecord]:
     """Run jobs of two workers that take all the processor time that they get."""
-    space = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
     objective = {"metric": "validation_loss", "mode": "min"}
-    changes: Mapping[str, Any] = {"workload": BURNING, "search_space": space, "objective": objective}
+    changes: Mapping[str, Any] = {"workload": BURNING, "objective": objective}
     path = file_of(folder, copies=copies, budget={"trials": 2, "epochs_per_trial": 1}, **changes)
     execute(PlanRequest(plan=make_plan(load_matrix(path)), results=folder / "results"))
     return list(read_runs(folder / "results"))
@@ -124,8 +114,8 @@ def test_a_copy_that_uses_up_its_share_of_the_memory_says_so(tmp_path: Path, mon
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
-    space, objective = {"x": {"type": "float", "low": 0.0, "high": 1.0}}, {"metric": "loss", "mode": "min"}
-    path = file_of(tmp_path, workload="hungry:train", search_space=space, objective=objective, workers={"count": 1})
+    objective = {"metric": "loss", "mode": "min"}
+    path = file_of(tmp_path, workload="hungry:train", objective=objective, workers={"count": 1})
     execute(PlanRequest(plan=make_plan(load_matrix(path)), results=tmp_path / "results"))
     for record in read_runs(tmp_path / "results"):
         assert record.status == "failed"

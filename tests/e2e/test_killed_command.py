@@ -12,11 +12,10 @@ import pytest
 
 import daemons
 from builders.specs import toy_spec
-from command_line import write_file
 from daemons import daemon_pid
 from e2e.faulty_cluster import faulty_cluster
 from e2e.following import Following
-from e2e.matrix_runs import errors_of, finish, has_trained, start
+from e2e.matrix_runs import errors_of, finish, has_trained, start, write_matrix
 from e2e.random_kills import GONE_WITHIN_SECONDS
 from tuneoff.base.layout import OUTSIDE
 from tuneoff.base.processes import GUARDIAN, command_line, descendants, kill
@@ -39,20 +38,6 @@ CUT_AND_DONE = ["done", "interrupted"]
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(daemons.__file__).parent), prepend=os.pathsep)
-
-
-def matrix(folder: Path, adapter: Any, **changes: Any) -> tuple[Path, Path]:
-    """Write the file of a run, and return it with the folder for its results."""
-    content = {
-        "workload": {"name": "sleep", "options": {"epoch_seconds": 0.2}},
-        "search_space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
-        "sampler": "random",
-        "budget": {"trials": 4, "epochs_per_trial": 3},
-        "workers": {"count": 2},
-        "adapters": [adapter],
-        "warm_up": False,
-    }
-    return write_file(folder / "matrix.yaml", {**content, **changes}), folder / "results"
 
 
 def killed_in_trials(
@@ -88,7 +73,7 @@ def test_a_command_killed_in_mid_run_leaves_nothing_and_resumes_to_its_end_thoug
         pytest.skip(reason)
     (temporary := tmp_path / ("x" * 100)).mkdir()  # too long for sockets
     monkeypatch.setenv("TMPDIR", str(temporary))
-    file, results = matrix(tmp_path, adapter)
+    file, results = write_matrix(tmp_path, adapters=[adapter])
     following = killed_in_trials(file, results)
     until(lambda: not following.left(), GONE_WITHIN_SECONDS)
     finish(file, results)
@@ -115,7 +100,7 @@ def test_daemons_of_a_workload_are_ended_with_its_killed_command(tmp_path: Path,
 def daemonic(folder: Path) -> tuple[Path, Path]:
     (folder / "daemons").mkdir()
     options = {"epoch_seconds": 0.2, "folder": str(folder / "daemons")}
-    return matrix(folder, "serial", workload={"name": "e2e.daemonic_workload:Daemonic", "options": options})
+    return write_matrix(folder, workload={"name": "e2e.daemonic_workload:Daemonic", "options": options})
 
 
 def test_the_daemons_of_a_workload_end_with_their_trial_and_are_no_leftovers_of_the_run(tmp_path: Path) -> None:
@@ -146,7 +131,7 @@ AT_GOAL: dict[str, Any] = {
 def test_a_run_with_a_goal_keeps_its_trials_when_its_command_is_killed_and_ends_at_the_goal_when_resumed(
     adapter: str, is_met: bool, tmp_path: Path
 ) -> None:
-    file, results = matrix(tmp_path, adapter, **AT_GOAL)
+    file, results = write_matrix(tmp_path, adapters=[adapter], **AT_GOAL)
     following = killed_in_trials(
         file, results, lambda folder: of_kind(folder, GoalMet) if is_met else len(of_kind(folder, TrialEnded)) >= 3
     )
@@ -170,7 +155,9 @@ def test_a_run_with_a_goal_keeps_its_trials_when_its_command_is_killed_and_ends_
 
 def test_in_a_cluster_a_killed_run_is_undeployed_by_the_guardian_or_by_the_next_command(tmp_path: Path) -> None:
     with faulty_cluster(tmp_path / "cluster") as cluster:
-        file, results = matrix(tmp_path, {"name": "katib", "platform": "kubernetes", "options": cluster.options(api_seconds=2)})
+        file, results = write_matrix(
+            tmp_path, adapters=[{"name": "katib", "platform": "kubernetes", "options": cluster.options(api_seconds=2)}]
+        )
         killed_in_trials(file, results)
         (first,) = results.glob("runs/*/*")
         until(lambda: cluster.namespaces() == [], 10.0)  # no further command was needed

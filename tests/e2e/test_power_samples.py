@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.matrix_runs import finish, has_trained, start
+from e2e.matrix_runs import finish, has_trained, start, write_matrix
 from tuneoff.base.layout import SAMPLES
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
@@ -22,29 +20,18 @@ from waiting import until
 
 pytestmark = pytest.mark.slow
 
-MATRIX: Mapping[str, Any] = {
-    "name": "power",
-    "workload": {"name": "sleep", "options": {"epoch_seconds": 0.1}},
-    "search_space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
-    "sampler": "random",
-    "budget": {"trials": 4, "epochs_per_trial": 3},
-    "workers": {"count": 2},
-    "adapters": ["serial"],
-    "warm_up": False,
-}
+SHORT = {"name": "sleep", "options": {"epoch_seconds": 0.1}}
 # prints its power five times a second, and ends when it has been told how often
 PROGRAM = "import sys, time\nfor n in range(int(sys.argv[1])): print(n / 5, 60 + n % 2, flush=True); time.sleep(0.2)"
 
 
-def matrix(folder: Path, **parts: Any) -> Path:
-    file = folder / "matrix.yaml"
-    file.write_text(json.dumps({**MATRIX, **parts}))  # JSON is YAML
-    return file
-
-
-def compare(file: Path, results: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", "--json", str(file), "--output", str(results), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+def compare(folder: Path, **changes: Any) -> Path:
+    """Run a matrix to its end and return its results."""
+    file, results = write_matrix(folder, workload=SHORT, **changes)
+    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", "--json", str(file), "--output", str(results)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return results
 
 
 def samples_of(results: Path, record: RunRecord) -> Samples:
@@ -54,8 +41,9 @@ def samples_of(results: Path, record: RunRecord) -> Samples:
 
 
 def test_a_killed_command_leaves_samples_of_which_its_last_line_may_be_torn(tmp_path: Path) -> None:
-    file = matrix(tmp_path, budget={"trials": 6, "epochs_per_trial": 20}, power={"interval_seconds": 0.02})
-    results = tmp_path / "results"
+    file, results = write_matrix(
+        tmp_path, workload=SHORT, budget={"trials": 6, "epochs_per_trial": 20}, power={"interval_seconds": 0.02}
+    )
     process = start(file, results)
     try:
         until(lambda: has_trained(results) and any(path.stat().st_size > 4000 for path in results.glob(f"runs/*/*/{SAMPLES}")))
@@ -76,22 +64,20 @@ def test_a_killed_command_leaves_samples_of_which_its_last_line_may_be_torn(tmp_
 def test_a_meter_that_breaks_in_mid_matrix_costs_its_samples_and_no_run(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, "20"]  # 4 s: about the baseline and a part of the first run
     power = {"meter": "command", "options": {"command": command}, "interval_seconds": 0.1}
-    done = compare(matrix(tmp_path, power=power, seeds=[0, 1]), tmp_path / "results")
-    assert done.returncode == 0, done.stderr
-    first, second = sorted(read_runs(tmp_path / "results"), key=lambda record: str(record.started_at))
+    results = compare(tmp_path, power=power, seeds=[0, 1])
+    first, second = sorted(read_runs(results), key=lambda record: str(record.started_at))
     assert {first.status, second.status} == {"done"}
     flags = {flag.name: flag.text for flag in second.flags}
     assert "power_problem" in flags
-    assert samples_of(tmp_path / "results", second).power == {}
+    assert samples_of(results, second).power == {}
     assert second.metrics["energy.job"].value is None
     assert second.metrics["energy.job"].reason_if_null
 
 
 def test_idle_power_is_read_before_the_first_run_and_stored_with_each(tmp_path: Path) -> None:
     power = {"meter": "command", "options": {"command": [sys.executable, "-c", PROGRAM, "1000"]}}
-    done = compare(matrix(tmp_path, power=power, seeds=[0, 1]), tmp_path / "results")
-    assert done.returncode == 0, done.stderr
-    headers = [samples_of(tmp_path / "results", record).header for record in read_runs(tmp_path / "results")]
+    results = compare(tmp_path, power=power, seeds=[0, 1])
+    headers = [samples_of(results, record).header for record in read_runs(results)]
     assert len(headers) == 2
     assert [header.idle_watts for header in headers] == [headers[0].idle_watts] * 2
     assert headers[0].idle_watts["node"] == pytest.approx(60.5, abs=0.5)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from command_line import Call, caller
-from e2e.matrix_runs import errors_of, finish, has_trained, start
+from e2e.matrix_runs import errors_of, finish, has_trained, start, write_matrix
 from tuneoff.base.processes import with_mark
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 from waiting import until
@@ -21,13 +21,8 @@ pytestmark = pytest.mark.slow(first=True)
 
 CONTENT: dict[str, Any] = {
     "workload": {"name": "sleep", "options": {"epoch_seconds": 0.1}},
-    "search_space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
-    "sampler": "random",
     "budget": {"trials": 6, "epochs_per_trial": 4},
-    "workers": {"count": 2},
-    "adapters": ["serial"],
     "seeds": [0, 1],
-    "warm_up": False,
 }
 
 
@@ -49,8 +44,7 @@ def verified(call: Call, results: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_matrix_that_was_ended_and_resumed_is_verified(call: Call, tmp_path: Path, number: signal.Signals) -> None:
-    file, results = tmp_path / "matrix.yaml", tmp_path / "results"
-    file.write_text(json.dumps(CONTENT))
+    file, results = write_matrix(tmp_path, **CONTENT)
     process = start(file, results)
     until(lambda: has_trained(results))
     process.send_signal(number)
