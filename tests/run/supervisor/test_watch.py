@@ -96,7 +96,7 @@ def test_a_trial_on_another_host_is_killed_for_its_memory_as_whoever_looks_after
     (there,) = watched_memory(tmp_path, "another")
     assert (there.pid, there.limit_bytes) == (2**30, 50_000_000)
     assert watched_memory(tmp_path, clock.boot_id()) == []
-    there.over.write_text("50000000 t7 1")  # of the trial before in that process
+    there.over.write_text(there.request.replace("t0", "t7"))  # of the trial before in that process
     trial_watch.look()
     assert not attempt.killed
     there.over.write_text(there.request)
