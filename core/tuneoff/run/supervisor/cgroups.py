@@ -146,8 +146,8 @@ def make_groups(
         version = sites[together[0]].version
         folders = [_folder(execution, parent, number) for number in numbers]
         problem = _make_all(execution, folders, {name: limit_settings(version, name, limits[name]) for name in together})
-        made = Groups(text=f"{version}: {problem}") if problem else Groups(text=version, folders=tuple(map(str, folders)))
-        groups.update(dict.fromkeys(together, made))
+        of_site = Groups(text=f"{version}: {problem}") if problem else Groups(text=version, folders=tuple(map(str, folders)))
+        groups.update(dict.fromkeys(together, of_site))
     return groups
 
 
