@@ -77,7 +77,6 @@ def link_to(name: str) -> Callable[[Path], None]:
     return lambda path: path.symlink_to(Path(name).absolute())
 
 
-@pytest.mark.parametrize("plan", ["m.yaml", "other.yaml"])
 @pytest.mark.parametrize(
     ("folder", "options", "words"),
     [
@@ -85,7 +84,7 @@ def link_to(name: str) -> Callable[[Path], None]:
         ("new", [], ".lock is a link, which is not followed here"),
     ],
 )
-@pytest.mark.parametrize("to", ["mine", "nothing", "/dev/null"])
+@pytest.mark.parametrize(("plan", "to"), [("m.yaml", "mine"), ("other.yaml", "nothing"), ("m.yaml", "/dev/null")])
 def test_a_lock_that_is_a_link_is_refused_before_anything_is_written(
     here: Path, call: Call, plan: str, folder: str, options: list[str], words: str, to: str
 ) -> None:
