@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
-import importlib.util
 import inspect
 import os
 import sys
@@ -15,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.capabilities import Capabilities, State, framework_status
+from tuneoff.base.packages import module_exists
 from tuneoff.base.process_state import kept
-from tuneoff.base.targets import load_target, unknown_name
+from tuneoff.base.targets import file_of, load_target, unknown_name
 from tuneoff.base.tracebacks import source_line
 from tuneoff.errors import PluginError, UnknownNameError
 from tuneoff.workload import Workload, as_workload
@@ -296,14 +296,10 @@ def _file(folder: str, module: str) -> str | None:
 def _refuse_hidden(target: str) -> None:
     """Raise PluginError where a file beside the experiment has the name of a module that would be imported in its place."""
     module = target.partition(":")[0].partition(".")[0]
-    beside, spec = _file(os.getcwd(), module) if module else None, None
-    with contextlib.suppress(ValueError):  # of a module that has none
-        spec = importlib.util.find_spec(module)
-    if beside is None or spec is None or os.path.realpath(spec.origin or "") == os.path.realpath(beside):
-        return
-    other = spec.origin if spec.has_location else "Python's own"
-    rule = f"`import {module}` must give {beside}, but gives {other}"
-    raise PluginError(f"{rule}; rename the file, or put its folder first on PYTHONPATH")
+    beside, other = _file(os.getcwd(), module) if module else None, file_of(module)
+    if beside is not None and module_exists(module) and os.path.realpath(other) != os.path.realpath(beside):
+        rule = f"`import {module}` must give {beside}, but gives {other}"
+        raise PluginError(f"{rule}; rename the file, or put its folder first on PYTHONPATH")
 
 
 def _label(kind: Kind) -> str:

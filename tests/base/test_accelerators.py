@@ -26,7 +26,7 @@ def nvml(**changes: Any) -> SimpleNamespace:
         nvmlShutdown=lambda: None,
         nvmlDeviceGetCount=lambda: 2,
         nvmlDeviceGetHandleByIndex=lambda index: index,
-        nvmlDeviceGetName=lambda handle: b"Old GPU" if handle == 0 else "New GPU",
+        nvmlDeviceGetName=lambda handle: "Old GPU" if handle == 0 else "New GPU",
         nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=(handle + 1) * 16_000_000_000),
     )
     for name, value in changes.items():

@@ -116,7 +116,7 @@ def test_a_module_that_one_in_an_archive_hides_is_refused_too(
     assert (answer.code, "installed.zip/own_training.py; rename the file" in answer.line) == (6, True)
 
 
-@pytest.mark.parametrize(("module", "other"), [("statistics", "statistics.py"), ("time", "Python's own")])
+@pytest.mark.parametrize(("module", "other"), [("statistics", "statistics.py"), ("time", "gives time")])
 def test_a_module_with_the_name_of_one_of_python_s_is_refused(call: Call, file: File, module: str, other: str) -> None:
     answer = plan(call, file, TRAIN, module=module)
     assert answer.code == 6

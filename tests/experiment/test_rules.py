@@ -27,11 +27,7 @@ FREE: dict[str, list[dict[str, Any]]] = {
 }
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {  # of a baseline
     "budget.trials": ({"budget": {"trials": 13}}, "it is 13, there 12; set it so, or remove `rules`"),
-    "workload.options.dataset": ({"workload": {"options": {"dataset": "mnist"}}}, "it is 'mnist', there 'digits'"),
-    "search_space.learning_rate.high": ({"search_space": {"learning_rate": {"high": 0.5}}}, "it is 0.5, there 0.03"),
-    "workers.count": ({"workers": {"count": 3}}, "it is 3, there 2"),
     "sampler.name": ({"sampler": "random"}, "it is 'random', there 'default'; set it so, or write tier: tweaked"),
-    "failures.retries": ({"failures": {"retries": 1}}, "it is 1, there 0; set it so, or write tier: tweaked"),
     "adapters.options": ({"adapters": [OPTUNA]}, "it is {'storage': 'sqlite'}, there {}; set it so, or write tier: tweaked"),
     "reports": ({"reports": "every_epoch", "adapters": ["nevergrad", "serial"]}, "it is 'every_epoch', there 'needed'"),
     "adapters.environment.packages": (
@@ -40,7 +36,6 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {  # of a baseline
     ),
     "analysis.questions": ({"analysis": {"questions": {"time": "time.trial"}}}, "it is {'time': 'time.trial'}, there {"),
     "warm_up": ({"warm_up": False}, "it is false, there true; set it so, or remove `rules`"),
-    "analysis.margin_percent": ({"analysis": {"margin_percent": 1}}, "it is 1.0, there 5.0"),
     "analysis.anchors": ({"anchors": {"best_known": 1.0}}, "there {"),
     "copies": ({"copies": 2}, "it is 2, there 1; set it so, or remove `rules`"),
     "matrix.workers.count": ({"matrix": {"workers.count": [2]}}, "it is 2, there null"),

@@ -1,4 +1,4 @@
-"""Damage a bundle: its bytes, the headers of its members, its manifest, and what is in it under a manifest that fits.
+"""Damage a bundle: its bytes, packed or not, and what is in it under a manifest that fits.
 
 `reproduce --plan` is asked. What it accepts must unpack to the very files that were packed, unless whoever damaged them wrote
 a manifest that fits; and a changed raw file must not count as verified then either.
@@ -7,11 +7,9 @@ a manifest that fits; and a changed raw file must not count as verified then eit
 from __future__ import annotations
 
 import gzip
-import io
 import random
 import shutil
-import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,24 +20,19 @@ from fuzz.odd_files import ODD_FILES
 from fuzz.sandbox import Main, Place, call_forked
 from fuzz.sources import RESULTS
 from fuzz.touched import touched
-from fuzz.trees import damaged_json
 from tuneoff.errors import ResultsError
 from tuneoff.trust.bundle.archive import describe, unpack, write_archive
-from tuneoff.trust.bundle.manifest import MANIFEST, BundleManifest, is_safe
+from tuneoff.trust.bundle.manifest import BundleManifest, is_safe
 
 ARCHIVE = "b.tar.gz"
 PLAN = ["reproduce", ARCHIVE, "--plan", "--limit-mb", "50"]
 MOST = 50_000_000  # bytes
-SPARSE = tuple(f"GNU.sparse.{name}" for name in ("map", "size", "realsize", "name", "major", "minor"))
-HEADERS = ("path", "linkpath", "size", "uname", "uid", "mtime", "hdrcharset", "comment", *SPARSE)
-VALUES = ("", "a", "0", "1", "-1", "a,b", "0,1", "1,", "nan", "1e400", "9" * 30, "9" * 5000, "/etc/x", "../x", "BINARY", "\udcff")
-TYPES = (*(bytes([number]) for number in range(48, 56)), tarfile.XHDTYPE, tarfile.XGLTYPE, b"L", b"K", b"S", b"X", b"Z", b"\0")
 
 
 def ask(source: Path, place: Place, chance: random.Random, main: Main | None = None) -> list[str]:
     """Damage a bundle, ask for its plan, and return what is wrong with the answer; `main`: as for folders."""
     target = place.work / ARCHIVE
-    kind = chance.choice(("bytes", "unpacked bytes", "headers", "manifest", "content", "odd"))
+    kind = chance.choice(("bytes", "unpacked bytes", "content", "odd"))
     original = place.kept / "original"
     original.mkdir()
     manifest = unpack(source, original, MOST)
@@ -48,11 +41,6 @@ def ask(source: Path, place: Place, chance: random.Random, main: Main | None = N
         target.write_bytes(_changed(source.read_bytes(), chance))
     elif kind == "unpacked bytes":
         target.write_bytes(gzip.compress(_changed(gzip.decompress(source.read_bytes()), chance), 1))
-    elif kind == "headers":
-        target.write_bytes(_with_headers(source, chance))
-    elif kind == "manifest":
-        text, _ = damaged_json(manifest.encode(), chance)
-        target.write_bytes(_archive([(tarfile.TarInfo(f"{manifest.name}/{MANIFEST}"), text), *_members(source)[1:]]))
     elif kind == "content":
         _repack(original, manifest, target, chance)
     else:
@@ -70,33 +58,6 @@ def ask(source: Path, place: Place, chance: random.Random, main: Main | None = N
 
 def _changed(content: bytes, chance: random.Random) -> bytes:
     return octets.CHANGES[chance.choice(sorted(octets.CHANGES))](content, content[::-1], chance)
-
-
-def _members(source: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
-    with tarfile.open(source) as tar:
-        found = [(entry, tar.extractfile(entry)) for entry in tar.getmembers()]
-        return [(entry, file.read() if file is not None else b"") for entry, file in found]
-
-
-def _archive(members: Sequence[tuple[tarfile.TarInfo, bytes]]) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for entry, content in members:
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return gzip.compress(packed.getvalue(), 1)
-
-
-def _with_headers(source: Path, chance: random.Random) -> bytes:
-    members = _members(source)
-    entry, content = members[chance.choice((0, chance.randrange(len(members))))]
-    if chance.random() < 0.3:
-        entry.type = chance.choice(TYPES)
-    else:
-        entry.pax_headers = {chance.choice(HEADERS): chance.choice(VALUES) for _ in range(chance.choice((1, 1, 2, 4)))}
-    if chance.random() < 0.2:
-        members.insert(chance.randrange(len(members)), (entry, content))
-    return _archive(members)
 
 
 def _repack(original: Path, manifest: BundleManifest, target: Path, chance: random.Random) -> None:

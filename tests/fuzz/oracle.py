@@ -15,9 +15,9 @@ from tuneoff.cli.main import EXIT_CODES
 NEVER = {70, 130, 141}  # a fault of tuneoff; nobody interrupted it; nobody closed its output
 ANSWERS = {0, 1, 7}  # are no errors: 7 is an inconclusive answer
 LONGEST_LINE = 1500  # characters of a line on standard error
-IN_JSON = ("plan", "watch", "verify")  # compare and run end before their first run here, without a word
-SHOWING = ("compare", "run", "doctor", "bundle")  # write progress and checks beside errors
-READ_ONLY = ("plan", "explain")  # they run nothing, so no run can fail: never 1
+IN_JSON = ("plan", "watch", "verify")  # compare ends before its first run here, without a word
+SHOWING = ("compare", "bundle")  # write progress beside errors
+READ_ONLY = ("plan",)  # they run nothing, so no run can fail: never 1
 SEEN: Counter[str] = Counter()  # what all cases met, and the exit codes of each command
 
 
@@ -62,7 +62,7 @@ def _errors(answer: Answer) -> Iterator[str]:
     has_progress = answer.argv[0] in SHOWING if answer.argv else False
     if is_error and len(lines) != 1 and not has_progress:
         yield f"{len(lines)} lines on standard error for one error: {answer.err[:300]!r}"
-    if is_error and has_progress and not (_last(answer).startswith("tuneoff: ") or _failed_check(answer)):
+    if is_error and has_progress and not _last(answer).startswith("tuneoff: "):
         yield f"exit code {answer.code} without its reason: {_last(answer)!r}"
     for line in lines:
         if not (line.startswith("tuneoff: ") or has_progress):
@@ -70,11 +70,6 @@ def _errors(answer: Answer) -> Iterator[str]:
         if len(line) > LONGEST_LINE:
             yield f"a line of {len(line)} characters on standard error: {line[:120]!r}"
         yield from _unprintable("standard error", line)
-
-
-def _failed_check(answer: Answer) -> bool:
-    """Tell whether the answer is the doctor's table with a check that failed: the reason stands there."""
-    return answer.argv[:1] == ("doctor",) and any(line.startswith("fail ") for line in answer.out.splitlines())
 
 
 def _output(answer: Answer) -> Iterator[str]:

@@ -90,7 +90,7 @@ def bundle(sources: Path) -> Path:
 
 @pytest.mark.usefixtures("imported")
 def test_fuzzed_files_are_answered(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    hold(file_cases.ask, tmp_path, request, 100, 10_000)
+    hold(file_cases.ask, tmp_path, request, 60, 10_000)
 
 
 @pytest.mark.usefixtures("imported")

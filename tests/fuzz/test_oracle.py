@@ -92,12 +92,9 @@ def test_each_bad_answer_is_noticed(place: Place, main: Main, problem: str, monk
     assert any(problem in found for found in problems(call_forked(main, ["plan", "x"], place, may_start_processes=True)))
 
 
-def test_the_doctor_may_give_its_reason_in_its_table_and_nobody_else(place: Place) -> None:
-    failed = _prints(out="LEVEL  CHECK\nfail   power  no RAPL\n", code=2)
-    sound = _prints(out="LEVEL  CHECK\nok     power  none\n", code=2)
-    assert problems(call_forked(failed, ["doctor", "f"], place)) == []
-    assert problems(call_forked(failed, ["run", "f"], place)) == ["exit code 2 without its reason: 'nothing on standard error'"]
-    assert problems(call_forked(sound, ["doctor", "f"], place)) == ["exit code 2 without its reason: 'nothing on standard error'"]
+def test_an_error_beside_progress_has_its_reason_too(place: Place) -> None:
+    answer = call_forked(_prints(out="run 1 of 2\n", code=2), ["compare", "f"], place)
+    assert problems(answer) == ["exit code 2 without its reason: 'nothing on standard error'"]
 
 
 @pytest.mark.parametrize("out", ["[1", '{"a": NaN}', ""])

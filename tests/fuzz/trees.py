@@ -13,8 +13,6 @@ from fuzz.values import KEYS, STRINGS, Pairs, Raw, json_scalar, structure, writt
 Path = tuple[Any, ...]
 Scalar = Callable[[random.Random], Any]
 Change = Callable[[Any, random.Random, Scalar], Any]
-TIMES = ("t", "anchor_monotonic_ns", "anchor_wall_ns", "process_started_ns", "anchor_width_ns")
-VERSIONS: tuple[Any, ...] = (0, 2, -1, 99, "1", 1.0, True, None, [], 10**30)
 KEY_TEXTS = ("5", "null", "true", "1.5", "[a]", "? a", "<<", "&k k", "*k", ".nan")
 
 
@@ -119,12 +117,6 @@ def nudge(tree: Any, chance: random.Random, scalar: Scalar) -> Any:
     return put(tree, path, chance.choice((*near, value * 1e6, value * 10**20, value * 1e-300)))
 
 
-def version(tree: Any, chance: random.Random, scalar: Scalar) -> Any:
-    if isinstance(tree, dict):
-        tree["version" if "version" in tree else "format_version"] = chance.choice(VERSIONS)
-    return tree
-
-
 OF_JSON: dict[str, Change] = {
     "drop": drop,
     "double": double,
@@ -135,7 +127,6 @@ OF_JSON: dict[str, Change] = {
     "insert": insert,
     "nudge": nudge,
 }
-OF_RECORDS: dict[str, Change] = {**OF_JSON, "version": version}
 
 
 def damaged_json(content: bytes, chance: random.Random) -> tuple[bytes, str]:
@@ -144,8 +135,8 @@ def damaged_json(content: bytes, chance: random.Random) -> tuple[bytes, str]:
         tree = json.loads(content)
     except ValueError:
         return content, "no JSON"
-    change = chance.choice(sorted(OF_RECORDS))
-    return _text(OF_RECORDS[change](tree, chance, json_scalar)), change
+    change = chance.choice(sorted(OF_JSON))
+    return _text(OF_JSON[change](tree, chance, json_scalar)), change
 
 
 def damaged_lines(content: bytes, other: bytes, chance: random.Random) -> tuple[bytes, str]:
@@ -154,7 +145,7 @@ def damaged_lines(content: bytes, other: bytes, chance: random.Random) -> tuple[
     if not lines:
         return content, "no line"
     place = chance.randrange(len(lines))
-    kind = chance.choice(("value", "value", "value", "drop", "double", "exchange", "foreign", "clock", "end"))
+    kind = chance.choice(("value", "value", "value", "drop", "double", "exchange", "foreign", "end"))
     if kind == "value":
         lines[place], kind = damaged_json(lines[place], chance)
     elif kind == "drop":
@@ -166,23 +157,9 @@ def damaged_lines(content: bytes, other: bytes, chance: random.Random) -> tuple[
         lines[place], lines[second] = lines[second], lines[place]
     elif kind == "foreign":
         lines.insert(place, chance.choice(other.splitlines() or [b"{}"]))
-    elif kind == "clock":
-        by = chance.choice((1, -1, 10**9, -(10**9), 3600 * 10**9, 10**18, -(10**18), 2**62))
-        name = chance.choice(TIMES)
-        begin = place if chance.random() < 0.5 else 0
-        lines = [*lines[:begin], *(_moved(line, name, by) for line in lines[begin:])]
     else:
         return content + chance.choice((b'{"type":"epoch"', b"{}", b"\x00" * 512, b"{}\n", b"\n\n")), kind
     return b"".join(line + b"\n" for line in lines), kind
-
-
-def _moved(line: bytes, name: str, by: int) -> bytes:
-    try:
-        value = json.loads(line)
-        value[name] += by
-    except (ValueError, KeyError, TypeError):
-        return line
-    return _text(value)
 
 
 def _text(tree: Any) -> bytes:

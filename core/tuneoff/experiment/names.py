@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -48,18 +49,17 @@ def with_pruner(sampler: str, pruner: str) -> str:
 
 
 def variant_text(variant: Mapping[str, Any]) -> str:
-    """Return the values that `matrix` and `zip` set, sampler and pruner aside, by the shortest keys that differ.
+    """Return the values that `matrix` and `zip` set, sampler and pruner aside, by the ends of their keys where these differ.
 
     `{"workload.name": "null", "sampler": "tpe"}` is `workload=null`.
     """
     values = {key: value for key, value in _flat(variant) if key not in _STRATEGIES}
-    texts = []
-    for key, value in values.items():
-        parts = key.split(".")
-        endings = (".".join(parts[start:]) for start in reversed(range(len(parts))))
-        shortest = next(end for end in endings if end == key or sum(f".{other}".endswith(f".{end}") for other in values) == 1)
-        texts.append(f"{shortest}={value if isinstance(value, str) else canonical_json(value)}")
-    return " ".join(texts)
+    ends = {key: key.rpartition(".")[2] for key in values}
+    times = Counter(ends.values())
+    return " ".join(
+        f"{ends[key] if times[ends[key]] == 1 else key}={value if isinstance(value, str) else canonical_json(value)}"
+        for key, value in values.items()
+    )
 
 
 def entry_label(

@@ -6,7 +6,6 @@ What a file says in the same form (workers, timeouts, failures, strategies) is r
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -174,11 +173,6 @@ class Timeouts:
     test_seconds: Seconds = 600.0
     metrics_seconds: Seconds = 60.0
     undeploy_seconds: Seconds = 300.0
-
-    def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            if not 0 < getattr(self, name) < math.inf:
-                raise ExperimentError(f"`timeouts.{name}` must be a positive number, but got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

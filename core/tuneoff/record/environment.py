@@ -133,55 +133,40 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
     Whether files differ from the commit is not told: that would read the whole tree.
     """
-    for parent in (folder, *folder.parents):
-        entry = parent / ".git"
-        if os.path.exists(entry):  # False too where the folder may not be looked into
-            return _head(entry)
-    return None
+    entry, common = _git_folders(folder)
+    head = (_read(entry / "HEAD") or "").strip()
+    if not head.startswith("ref:"):
+        return {"commit": head, "branch": None} if _COMMIT.fullmatch(head) else None
+    reference = head.removeprefix("ref:").strip()
+    packed = (line.partition(" ") for line in (_read(common / "packed-refs") or "").splitlines())
+    commits = (_read(entry / reference), _read(common / reference), *(commit for commit, _, name in packed if name == reference))
+    commit = next((text.strip() for text in commits if text and _COMMIT.fullmatch(text.strip())), None)
+    return {"commit": commit, "branch": reference.removeprefix("refs/heads/")}  # None: a branch without a commit
 
 
 def git_remote(folder: Path) -> str | None:
     """Return the URL of the remote `origin` (else of the first one) of the work tree that holds `folder`, without credentials."""
-    for parent in (folder, *folder.parents):
-        if os.path.exists(parent / ".git"):
-            _, common = _git_folders(parent / ".git")
-            config = _read(common / "config") or ""
-            urls = dict(re.findall(r'^\[remote "(.+?)"\][^\[]*?^\s*url\s*=\s*(\S+)', config, flags=re.MULTILINE))
-            url = urls.get("origin") or next(iter(urls.values()), None)
-            scheme, separator, rest = (url or "").partition("://")
-            if not separator:
-                return url  # `git@host:path` has no password
-            host, slash, path = rest.partition("/")
-            return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0].partition('#')[0]}"
-    return None
+    config = _read(_git_folders(folder)[1] / "config") or ""
+    urls = dict(re.findall(r'^\[remote "(.+?)"\][^\[]*?^\s*url\s*=\s*(\S+)', config, flags=re.MULTILINE))
+    url = urls.get("origin") or next(iter(urls.values()), None)
+    scheme, separator, rest = (url or "").partition("://")
+    if not separator:
+        return url  # `git@host:path` has no password
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0].partition('#')[0]}"
 
 
-def _git_folders(entry: Path) -> tuple[Path, Path]:
-    """Return the folder of a work tree's HEAD, and the one that it shares with linked work trees."""
+def _git_folders(folder: Path) -> tuple[Path, Path]:
+    """Return the folder of the HEAD of the work tree that holds `folder`, and the one that it shares with linked work trees.
+
+    Neither need be there: outside of a work tree it is one that is not.
+    """
+    entries = (parent / ".git" for parent in (folder, *folder.parents))
+    entry = next(filter(os.path.exists, entries), folder / ".git")  # false too where the folder may not be looked into
     text = _read(entry) if os.path.isfile(entry) else None
     if text is not None and text.startswith("gitdir:"):  # a linked work tree or a submodule
         entry = entry.parent / text.removeprefix("gitdir:").strip()
     return entry, entry / (_read(entry / "commondir") or ".").strip()
-
-
-def _head(entry: Path) -> dict[str, Any] | None:
-    entry, common = _git_folders(entry)
-    head = (_read(entry / "HEAD") or "").strip()
-    if not head:
-        return None
-    if not head.startswith("ref:"):
-        return {"commit": head, "branch": None} if _COMMIT.fullmatch(head) else None
-    reference = head.removeprefix("ref:").strip()
-    branch = reference.removeprefix("refs/heads/")
-    for base in (entry, common):
-        commit = (_read(base / reference) or "").strip()
-        if _COMMIT.fullmatch(commit):
-            return {"commit": commit, "branch": branch}
-    for line in (_read(common / "packed-refs") or "").splitlines():
-        commit, _, name = line.partition(" ")
-        if name == reference and _COMMIT.fullmatch(commit):
-            return {"commit": commit, "branch": branch}
-    return {"commit": None, "branch": branch}  # a branch without a commit
 
 
 @functools.cache
@@ -211,14 +196,10 @@ def accelerators() -> list[dict[str, Any]] | None:
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
         return [
-            {"name": _name(pynvml, gpu), "memory_mb": pynvml.nvmlDeviceGetMemoryInfo(gpu).total / MEGABYTE} for gpu in handles
+            {"name": pynvml.nvmlDeviceGetName(gpu), "memory_mb": pynvml.nvmlDeviceGetMemoryInfo(gpu).total / MEGABYTE}
+            for gpu in handles
         ]
     except pynvml.NVMLError:
         return None
     finally:
         pynvml.nvmlShutdown()
-
-
-def _name(nvml: Any, handle: Any) -> str:
-    name = nvml.nvmlDeviceGetName(handle)
-    return name.decode() if isinstance(name, bytes) else str(name)

@@ -7,9 +7,7 @@ import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from tuneoff.base import clock
@@ -19,22 +17,11 @@ from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import EventWriter
 
-KINDS = [kind for kind in schema.Event.__subclasses__() if kind is not schema.Process]
 
-
-def values_of(kind: type[schema.Event]) -> dict[str, Any]:
-    """Return values for what an event of a type must have."""
-    by_name = {"step": "deploy", "state": "completed", "charged": "user", "configuration": {}, "metrics": {}, "scores": {}}
-    by_type = {int: 1, bool: False, float: 0.5}
-    required = [field for field in msgspec.structs.fields(kind) if field.required and field.name not in ("seq", "t")]
-    return {field.name: by_name.get(field.name, by_type.get(field.type, "text")) for field in required}
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if "trial" in kind.__struct_fields__])
-def test_a_trial_whose_name_leads_elsewhere_is_refused_in_every_type(tmp_path: Path, kind: type[schema.Event]) -> None:
+def test_a_trial_whose_name_leads_elsewhere_is_refused(tmp_path: Path) -> None:
     writer = EventWriter(tmp_path, "e", "worker")
     for name in ("t00000", "../t00000"):
-        writer.write(str(kind.__struct_config__.tag), **{**values_of(kind), "trial": name})
+        writer.write("refused", trial=name, reason="trials")
     with pytest.raises(ResultsError, match=r"line 3 is not an event: .*must match"):
         list(EventLog(tmp_path / "events"))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tuneoff.base.clock import boot_id
 from tuneoff.base.files import open_regular
 from tuneoff.base.layout import POD, POD_WORKER
+from tuneoff.base.processes import is_alive
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
 from tuneoff.record.events.schema import Event, Process, TrialEnded
@@ -122,22 +123,9 @@ class Tail:
 
 def _is_whole(followed: _Followed) -> bool:
     """Tell whether nothing more can come: a pod's file ends with its trial, that of a process of this host with the process."""
-    role = followed.process.role if followed.process is not None else None
-    if role == POD:
+    process = followed.process
+    if process is not None and process.role == POD:
         return followed.has_trial_ended
-    if role == POD_WORKER:
-        return False
-    return _is_gone(followed.process)
-
-
-def _is_gone(process: Process | None) -> bool:
-    """Tell whether a process of this host has ended; False where that cannot be known."""
-    if process is None or process.boot_id != boot_id() or process.boot_id == "unknown":
-        return False
-    try:
-        os.kill(process.pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+    if process is None or process.role == POD_WORKER or process.boot_id == "unknown" or process.boot_id != boot_id():
+        return False  # that cannot be known
+    return not is_alive(process.pid)
