@@ -10,12 +10,11 @@ from typing import Any, NoReturn
 
 from fuzz import bases, octets, oracle
 from fuzz.odd_files import ODD_FILES
-from fuzz.sandbox import Place, call_forked, call_real
+from fuzz.sandbox import Place, call_forked
 from fuzz.trees import OF_JSON
 from fuzz.values import scalar, written
 
 FILE = "experiment.yaml"
-REAL_SHARE = 0.02  # of the cases are run as a user does; each costs a start of Python
 COMMANDS = (["plan", FILE], ["plan", FILE, "--json"], ["compare", FILE], ["compare", FILE, "--json", "--resume"])
 
 
@@ -30,8 +29,6 @@ def ask(place: Place, chance: random.Random) -> list[str]:
         path = place.work / chance.choice(("series.csv", "prices.yaml"))
     done, argv = _spoiled(path, kind, chance), chance.choice(COMMANDS)
     oracle.seen(f"{kind}: {done}", f"{kind}: {done}; {argv}")
-    if chance.random() > 1 - REAL_SHARE and argv[0] == "plan":  # Hypothesis likes 0
-        return oracle.failures("plan (a process of its own)", call_real(argv, place))
     return oracle.failures(argv[0], call_forked(_main, argv, place))
 
 

@@ -11,13 +11,11 @@ from typing import Any, NoReturn
 
 from fuzz import oracle
 from fuzz.damage import damage
-from fuzz.sandbox import Answer, Main, Place, call_forked, call_real
+from fuzz.sandbox import Answer, Main, Place, call_forked
 from fuzz.sources import COMPARE, RESULTS, copy_source
 from fuzz.touched import touched
 
 UNDAMAGED_SHARE = 0.04  # of the cases: these must be VERIFIED
-REAL_SHARE = 0.02  # of the cases resume the matrix as a user does
-RESUME_SECONDS = 120.0
 STATUS = (
     ["watch", "--runs", RESULTS],
     ["watch", "--runs", RESULTS, "--json"],
@@ -49,8 +47,6 @@ def ask(sources: Path, place: Place, chance: random.Random, main: Main | None = 
     for argv in (*chance.sample(STATUS, 2), VERIFY, [*VERIFY, "--json"], *chance.sample(EXPORT, 1), *chance.sample(BUNDLE, 1)):
         answer = call_forked(main or start_nothing, argv, place, may_start_processes=True)
         found += oracle.failures(_command(argv), answer, _verdict(answer, done, what))
-    if chance.random() > 1 - REAL_SHARE and main is None:  # Hypothesis likes 0
-        return found + oracle.failures("compare (real)", call_real(RESUME, place, seconds=RESUME_SECONDS))
     return found + oracle.failures("compare", call_forked(main or start_nothing, RESUME, place, may_start_processes=True))
 
 

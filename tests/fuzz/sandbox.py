@@ -1,7 +1,7 @@
 """Call the command line where it can do no harm: in a guarded child with a limit of time and memory, its output kept.
 
-`call_forked` is the fast way: a fork of this process, in which `tuneoff` is imported already, calls `main`. `call_real` starts
-the program as a user does. In both the child leads its own session and all that it leaves behind is found and ended.
+A fork of this process, in which `tuneoff` is imported already, calls `main`. It leads its own session, and all that it leaves
+behind is found and ended.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import resource
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -107,27 +106,6 @@ def call_forked(
     if pid == 0:
         _be_child(run, place)
     return _watched(pid, argv, place, seconds, others)
-
-
-def call_real(argv: Sequence[str], place: Place, *, seconds: float = MOST_SECONDS) -> Answer:
-    """Start `python -m tuneoff` with these arguments."""
-    environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-    environment |= place.environment
-    become_subreaper()
-    others = set(children(os.getpid()))
-    with open(place.kept / "out", "wb") as out, open(place.kept / "err", "wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tuneoff", *argv],
-            cwd=place.work,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
-    answer = _watched(process.pid, argv, place, seconds, others)
-    process.returncode = answer.code if answer.code is not None else -signal.SIGKILL  # it is reaped already
-    return answer
 
 
 def _be_child(run: Callable[[], int], place: Place) -> None:

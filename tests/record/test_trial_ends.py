@@ -44,14 +44,19 @@ def test_an_announced_kill_gives_cause_and_charge_of_the_end_whoever_wrote_that(
     supervisor = log.process("supervisor", 0)
     supervisor.add(schema.TrialKilled, 8, trial="1", cause="longer than 5 s", charged="workload", limit="time")
     (supervisor if by == "supervisor" else worker).end("1", 8.1, "failed", 2, by=by)
-    record = trial(log)
-    assert (record.state, record.cause, record.charged) == ("timed_out", "longer than 5 s", "workload")
+    assert end_of(log) == ("timed_out", "longer than 5 s", "workload")
 
 
 def test_a_trial_whose_own_error_speaks_of_time_has_failed() -> None:
     log, worker = one_trial()
     worker.end("1", 6, "failed", 2, cause="timed out", charged="workload")
     assert (trial(log).state, trial(log).cause) == ("failed", "timed out")
+
+
+def end_of(log: Log) -> tuple[str, str | None, str | None]:
+    """Return state, cause and who is charged of the one trial of a log."""
+    record = trial(log)
+    return record.state, record.cause, record.charged
 
 
 INTERRUPTED = {"cause": "interrupted by the user", "charged": "user", "cancels": True}
@@ -73,8 +78,7 @@ def end_in_any_way(log: Log, worker: Any, way: str) -> None:
 def test_what_an_interruption_ends_is_cancelled_by_the_user(way: str) -> None:
     log, worker = one_trial()
     end_in_any_way(log, worker, way)
-    record = trial(log)
-    assert (record.state, record.cause, record.charged) == ("cancelled", "interrupted by the user", "user")
+    assert end_of(log) == ("cancelled", "interrupted by the user", "user")
 
 
 @pytest.mark.parametrize("by", ["trial", "supervisor"])
@@ -84,8 +88,7 @@ def test_a_trial_that_was_killed_before_the_run_was_stopped_keeps_its_cause(by: 
     supervisor.add(schema.TrialKilled, 6.5, trial="1", cause="more than 5 MB", charged="workload", limit="memory")
     supervisor.add(schema.RunStopped, 7, **INTERRUPTED)
     (supervisor if by == "supervisor" else worker).end("1", 8, "failed", 2, by=by)
-    record = trial(log)
-    assert (record.state, record.cause, record.charged) == ("failed", "more than 5 MB", "workload")
+    assert end_of(log) == ("failed", "more than 5 MB", "workload")
 
 
 def test_the_supervisor_s_reason_is_the_cause_of_what_died_with_the_coordinator() -> None:
@@ -94,7 +97,7 @@ def test_the_supervisor_s_reason_is_the_cause_of_what_died_with_the_coordinator(
     cause = "the coordinator ended with exit code -9 in step trial"
     supervisor.add(schema.RunStopped, 7, cause=cause, charged="infrastructure")
     supervisor.add(schema.TrialEnded, 8, trial="1", state="failed", epochs=2, by="supervisor")
-    assert (trial(log).state, trial(log).cause, trial(log).charged) == ("failed", cause, "infrastructure")
+    assert end_of(log) == ("failed", cause, "infrastructure")
 
 
 @pytest.mark.parametrize(
