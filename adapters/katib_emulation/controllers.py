@@ -93,24 +93,14 @@ def new_trial(experiment: Mapping[str, Any], suggestion: Mapping[str, Any]) -> O
     """Return the Trial for one entry of a Suggestion's status.
 
     Its Job is the template with each `${trialParameters.X}` replaced by plain text in its JSON.
-
-    Raises:
-        ReconcileError: the template cannot be filled.
     """
     spec, template, metadata = experiment["spec"], experiment["spec"]["trialTemplate"], experiment["metadata"]
     name, namespace = suggestion["name"], metadata["namespace"]
     assignments = {entry["name"]: entry["value"] for entry in suggestion.get("parameterAssignments", ())}
-    missing = set(assignments) - {parameter["reference"] for parameter in template["trialParameters"]}
-    if missing:
-        names = ", ".join(sorted(missing))
-        raise ReconcileError(f"unable to find parameter from ParameterAssignment in TrialParameters: {names}")
     text, values = json.dumps(template["trialSpec"], ensure_ascii=False), {TRIAL_NAME: name, **assignments}
     for parameter in template["trialParameters"]:
         text = text.replace(f"${{trialParameters.{parameter['name']}}}", values[parameter["reference"]])
-    try:
-        job: dict[str, Any] = json.loads(text)
-    except ValueError as error:
-        raise ReconcileError(f"failed to convert string to unstructured: {error}") from error
+    job: dict[str, Any] = json.loads(text)
     job["metadata"] = {**(job.get("metadata") or {}), "name": name, "namespace": namespace}
     trial_spec = {
         "objective": spec["objective"],
@@ -135,11 +125,7 @@ class TrialReconciler:
         self._store, self._observations = store, observations
 
     def reconcile(self, trial: Object) -> float | None:
-        """Do the next step for a Trial, which must not be changed; return after how many seconds to look again, if at all.
-
-        Raises:
-            ReconcileError: the Job cannot be made.
-        """
+        """Do the next step for a Trial, which must not be changed; return after how many seconds to look again, if at all."""
         _, namespace, name = key_of(TRIALS, trial)
         if is_deleting(trial):
             self._observations.delete(name)
@@ -164,10 +150,7 @@ class TrialReconciler:
         if job is None and not is_over:
             new = copied(trial["spec"]["runSpec"])
             new["metadata"]["ownerReferences"] = owned_by(trial)
-            try:
-                job = self._store.create(JOBS, new, namespace)
-            except StatusError as error:
-                raise ReconcileError(error.message) from error
+            job = self._store.create(JOBS, new, namespace)
             self._store.record_event(trial, "Normal", "JobCreated", f"Job {name} has been created")
         if job is None or (is_over and not is_stopped):
             return None
@@ -236,11 +219,7 @@ class ExperimentReconciler:
         self._standings: dict[str, Standing] = {}  # of Trials that have not changed since, by uid
 
     def reconcile(self, obj: Object) -> float | None:
-        """Do the next step for an Experiment, which must not be changed.
-
-        Raises:
-            ReconcileError: a Trial cannot be made of a suggestion.
-        """
+        """Do the next step for an Experiment, which must not be changed."""
         key = key_of(EXPERIMENTS, obj)
         if is_deleting(obj) or EXPERIMENT_FINALIZER not in finalizers(obj):
 
@@ -587,7 +566,7 @@ class Controllers:
         try:
             return self._reconcilers[kind].reconcile(obj)
         except Exception as error:  # one object's fault must not end the controllers of all others; it is shown, and tried again
-            if not isinstance(error, ReconcileError):
+            if not isinstance(error, ReconcileError | StatusError):
                 log.exception("%s cannot be reconciled", key_of(kind, obj))
             text = str(error) if kind is SUGGESTIONS else f"Failed to reconcile: {error}"
             self._store.record_event(obj, "Warning", "ReconcileError", text)

@@ -215,7 +215,7 @@ class PodRunner:
             states = self._run_containers()
         except Exception as error:  # a defect of the emulation or a full disk: the pod must not hang for ever
             log.exception("pod %s failed", self._name)
-            self._tell("Warning", "Failed", f"Error: {type(error).__name__}: {error}")
+            self._warn(f"{type(error).__name__}: {error}")
         finally:
             with contextlib.suppress(StatusError):  # the server is ending
                 if not self._is_abandoned:
@@ -230,7 +230,7 @@ class PodRunner:
             """Say why no container can run, and wait until the pod is deleted."""
             waiting = {"waiting": {"reason": reason, "message": message}}
             self._update(lambda pod: set_containers(pod, dict.fromkeys(names, waiting)))
-            self._tell("Warning", "Failed", f"Error: {message}")
+            self._warn(message)
             self._bell.wait()
             return {}
 
@@ -261,7 +261,7 @@ class PodRunner:
             group = ProcessGroup(setup.command, setup.environment, self._folder / "work", log_of(self._folder, setup.name))
         except OSError as error:
             text = f'exec: "{setup.command[0]}": {(error.strerror or str(error)).lower()}'
-            self._tell("Warning", "Failed", f"Error: failed to start container: {text}")
+            self._warn(f"failed to start container: {text}")
             return {setup.name: terminated(128, started, "StartError", message=text)}
         return self._run_group(group, setup, started)
 
@@ -281,7 +281,7 @@ class PodRunner:
                 set_containers(pod, {name: {"running": {"startedAt": started}} for name in names})
 
             self._update(run)
-            self._tell("Normal", "Started", f"Started container {setup.name}")
+            self._store.record_event(self._pod, "Normal", "Started", f"Started container {setup.name}")
             reason = self._watch(group, collector, setup.memory_limit)
         finally:
             code = group.finish()  # also after a defect: no process is left alone
@@ -323,8 +323,8 @@ class PodRunner:
     def _update(self, change: Callable[[Object], None]) -> None:
         self._store.update(PODS, self._name, self._namespace, change)
 
-    def _tell(self, type_: str, reason: str, message: str) -> None:
-        self._store.record_event(self._pod, type_, reason, message)
+    def _warn(self, message: str) -> None:
+        self._store.record_event(self._pod, "Warning", "Failed", f"Error: {message}")
 
 
 class Node:

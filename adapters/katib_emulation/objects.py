@@ -325,14 +325,12 @@ class Store:
         the garbage collector.
 
         Raises:
-            StatusError: 404 (no such namespace), 403 (it is terminating), 409, 422, 400.
+            StatusError: 404 (no such namespace), 403 (it is terminating), 409, 422.
         """
         fresh: Object = copied(dict(obj))
         metadata = fresh.setdefault("metadata", {})
         own_namespace, name = metadata.pop("namespace", None), metadata.get("name") or ""
         if kind.namespaced:
-            if own_namespace and namespace and own_namespace != namespace:
-                raise StatusError.bad_request("the namespace of the provided object does not match that of the request")
             metadata["namespace"] = namespace or own_namespace or "default"
         longest, pattern = (63, _LABEL) if kind is NAMESPACES else (253, rf"{_LABEL}(\.{_LABEL})*")
         if len(name) > longest or not re.fullmatch(pattern, name):

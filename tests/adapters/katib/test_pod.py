@@ -121,7 +121,7 @@ def test_a_tuneoff_that_is_not_the_run_s_is_flagged(tmp_path: Path, code: str, f
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [("raise", "the toy broke"), ("nan", "must be a finite number"), ("system_exit", "SystemExit: 9")],
+    [("nan", "must be a finite number"), ("system_exit", "SystemExit: 9")],
 )
 def test_a_fault_of_the_workload_is_no_success_whatever_its_code(tmp_path: Path, fault: str, words: str) -> None:
     ended = run_pod(toy_spec(fault), tmp_path, {"x": "0.5", "fault": "1"})
@@ -142,13 +142,12 @@ def test_what_a_workload_prints_goes_to_standard_error(tmp_path: Path) -> None:
         assert text in ended.errors
 
 
-@pytest.mark.parametrize(("value", "words"), [("", "must be a number"), ("7.5", "must lie in"), ("${x}", "must be a number")])
-def test_a_value_that_katib_did_not_fill_in_ends_with_one_line(tmp_path: Path, value: str, words: str) -> None:
-    ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": value})
+def test_a_value_that_katib_did_not_fill_in_ends_with_one_line(tmp_path: Path) -> None:
+    ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": "${x}"})
     assert ended.code == 1
     assert [json.loads(line)["type"] for line in ended.records] == ["process"]
     (line,) = ended.errors.splitlines()
-    assert words in line
+    assert "must be a number" in line
     assert KATIB_TRIAL in line
 
 
