@@ -30,7 +30,6 @@ from tuneoff.judge.choice.choice import ENERGY, QUALITY, Choice, Row, ScopeColum
 from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.choice.curve import ASK, FIGURES, LEVELS, RATE, UTILIZATION
 from tuneoff.judge.choice.levels import AS_GOOD, ENOUGH
-from tuneoff.judge.choice.releases import question_of
 from tuneoff.judge.choice.sharing import FAIRNESS, JOB, SLOWDOWN
 from tuneoff.judge.comparison.environments import recorded_facts
 from tuneoff.judge.groups import Group
@@ -448,7 +447,7 @@ def cells(choice: Choice) -> list[list[Cell]]:
 
 
 def _question(choice: Choice, clause: Clause, group: Group) -> Question:
-    return question_of(clause.text, clause.metric, group, frozen(choice.answers.analysis))
+    return frozen(choice.answers.analysis).question(clause.text, clause.metric, group.spec.experiment)
 
 
 def _told(clause: Clause, of_clause: Sequence[Cell]) -> str:

@@ -29,7 +29,6 @@ def main() -> int:
         print(f"- {distribution.name}: {distribution.text}")
     parts: tuple[tuple[str, Callable[[int], Iterator[SimulationRow]]], ...] = (
         ("Coverage of the 95 % intervals", coverage.rows),
-        ("Coverage over tasks", coverage.task_rows),
         ("Family-wise wins of equal adapters", verdicts.null_rows),
         ("Skewed differences", verdicts.skewed_rows),
         ("A difference of 1 SD of the paired difference, found at alpha = 0.05 / 15", verdicts.power_rows),

@@ -12,7 +12,6 @@ from benchmarks.simulation.distributions import REFERENCE, STATED, Distribution
 from benchmarks.simulation.row import SimulationRow, coverage_range
 from tuneoff.judge.stats.location import depth, interpolated, students_t
 from tuneoff.judge.stats.sign_flip import generator
-from tuneoff.judge.stats.tasks import stratified_iqm
 
 Floats = NDArray[np.float64]
 Method = Callable[[Floats, float], tuple[Floats, Floats, Floats]]  # (sorted rows, confidence) -> estimates, lows, highs
@@ -20,7 +19,6 @@ Method = Callable[[Floats, float], tuple[Floats, Floats, Floats]]  # (sorted row
 CONFIDENCE = 0.95
 SIZES = (10, 20, 30)
 SMALL = (3, 5, 7)  # shown, never claimed
-TASKS = 12
 
 
 def medians(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
@@ -55,21 +53,3 @@ def rows(repetitions: int) -> Iterator[SimulationRow]:
             share = share_covered(medians, distribution, true_median(distribution), n, repetitions)
             required = coverage_range(distribution.step > 0) if n in SIZES else None
             yield SimulationRow(what="median", distribution=distribution.name, n=n, share=share, required=required)
-
-
-def task_rows(repetitions: int, sizes: tuple[int, ...] = (3, 5, 10)) -> Iterator[SimulationRow]:
-    """Yield the coverage of the IQM over tasks: normal regrets whose centre and spread differ by task."""
-    centres, spreads = np.linspace(0.0, 1.0, TASKS), np.linspace(0.05, 0.5, TASKS)
-    reference = generator("tasks, reference").standard_normal((REFERENCE // TASKS, TASKS)) * spreads + centres
-    pooled = np.sort(reference.ravel())
-    truth = float(pooled[len(pooled) // 4 : -len(pooled) // 4].mean())
-    for n in sizes:
-        draw = generator("tasks", str(n))
-        covered = 0
-        for repetition in range(repetitions):
-            values = draw.standard_normal((n, TASKS)) * spreads + centres
-            scores = {str(task): values[:, task].tolist() for task in range(TASKS)}
-            iqm = stratified_iqm(scores, CONFIDENCE, key=(str(repetition),), resamples=399)
-            covered += iqm.low <= truth <= iqm.high
-        what = f"IQM over {TASKS} tasks"
-        yield SimulationRow(what=what, distribution="normal, n seeds per task", n=n, share=covered / repetitions)

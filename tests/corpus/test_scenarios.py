@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import starmap
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -14,6 +15,7 @@ from corpus.test_texts import page_text
 from tuneoff.judge.answers import answers_json
 from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.answers.phrases import claims, sentence
 from tuneoff.judge.choice.choice import Choice
 from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.choice.filters import filtered
@@ -106,7 +108,7 @@ def test_a_filtered_choice_is_told(name: str, snapshot: SnapshotAssertion) -> No
     choice = choose(filters.answers, filters)
     told = written(figure(json.loads(json.dumps(filters.to_json(), allow_nan=False))))
     left = [[*map(str, filters.answers.across)], *(list(setting.chosen) for setting in choice.settings)]
-    assert "\n".join([*ending(choice, WIDTH), *filters.answers.summary, told, str(left)]) == snapshot
+    assert "\n".join([*ending(choice, WIDTH), *starmap(sentence, claims(filters.answers)), told, str(left)]) == snapshot
 
 
 @pytest.mark.parametrize("name", PAGES)

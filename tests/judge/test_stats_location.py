@@ -1,4 +1,4 @@
-"""The median: agreement with scipy and numpy, failures, small n, and properties."""
+"""The median, and a share: agreement with scipy and numpy, failures, small n, and properties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuneoff.judge.stats.location import coverage, depth, median, students_t
+from tuneoff.judge.stats.location import coverage, depth, median, students_t, wilson
 from tuneoff.judge.stats.sign_flip import generator
 
 stats = pytest.importorskip("scipy.stats")
@@ -85,17 +85,13 @@ def test_a_failure_among_few_values_leaves_no_bound_on_its_side() -> None:
     assert median([-math.inf, 1.0, 2.0, 3.0], 0.95).low == -math.inf
 
 
-def test_only_failures_are_infinite_altogether() -> None:
-    for n in (3, 10, 25):
-        found = median([math.inf] * n, 0.95)
-        assert found.estimate == math.inf
-        assert found.high == math.inf
-
-
 def test_opposite_failures_cancel() -> None:
     values = [-math.inf, -math.inf, math.inf, math.inf]
     found = median(values, 0.95)
     assert (found.estimate, found.low, found.high) == (0.0, -math.inf, math.inf)
+    for n in (3, 10, 25):
+        found = median([math.inf] * n, 0.95)
+        assert (found.estimate, found.high) == (math.inf, math.inf)
 
 
 @pytest.mark.parametrize("values", [[], [1.0, math.nan]])
@@ -119,3 +115,26 @@ def test_keys_are_told_apart_where_their_parts_meet_and_no_global_state_is_used(
     firsts = {key: generator(*key).random() for key in ((), ("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ("3:abc",))}
     assert len(set(firsts.values())) == len(firsts)
     assert np.random.get_state()[1].tolist() == before  # type: ignore[index]
+
+
+def test_wilsons_interval_of_known_cases() -> None:
+    """R. G. Newcombe, Statist. Med. 17 (1998) 857, Table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29."""
+    for successes, n, low, high in (
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ):
+        found = wilson(successes, n, 0.95)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+    assert wilson(7, 7, 0.95).high == 1.0
+    with pytest.raises(ValueError, match="successes=3"):
+        wilson(3, 2, 0.95)
+
+
+@given(n=st.integers(1, 50), data=st.data())
+def test_wilson_mirrors_and_stays_between_0_and_1(n: int, data: st.DataObject) -> None:
+    successes = data.draw(st.integers(0, n))
+    found, mirrored = wilson(successes, n, 0.95), wilson(n - successes, n, 0.95)
+    assert 0 <= found.low <= found.estimate <= found.high <= 1
+    assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((found.low, found.high))

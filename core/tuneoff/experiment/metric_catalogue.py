@@ -421,6 +421,8 @@ def metric(name: str) -> Metric:
 _DERIVED = {  # which a report derives of several runs
     item.name: item
     for item in (
+        *family("added.", "s", ("per_job", "what a job takes besides its trials and its test")),
+        *family("added.", "ms", ("per_trial", "overhead.further_trial over releases")),
         *family("added.", "MB", ("memory", "memory of 1000 further trials"), scale="difference", is_signed=True),
         *family("copies.", "x", ("slowdown", "mean job time of the copies over that of one job alone")),
         *family("copies.", "%", ("fairness", "Jain's index of the rates of the copies"), better="higher"),

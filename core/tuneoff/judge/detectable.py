@@ -6,7 +6,7 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tuneoff.base.format import counted, counted_range
 from tuneoff.base.identity import canonical_json
@@ -25,8 +25,7 @@ FEWEST_FOR_SPREAD = 3  # paired seeds
 LABEL = "detectable: "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Spread(NamedTuple):
     """How far the paired differences of a pair spread on the question's scale, and how its values go together."""
 
     question: Question

@@ -20,10 +20,10 @@ from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.metrics import better, billed_share, bounds, default_unit, grid_step
-from tuneoff.judge.results import Results, Run, Scope, Value, run_of, value
+from tuneoff.judge.results import Results, Run, Scope, run_of, value
 from tuneoff.judge.stats.location import Interval, median, middle, wilson
 from tuneoff.record.flag_meanings import EXCLUDING
-from tuneoff.record.metric_value import Kind
+from tuneoff.record.metric_value import Kind, MetricValue
 from tuneoff.record.run_record import RunRecord, TrialState
 
 CONFIDENCE = 0.95  # of intervals where no plan says another
@@ -31,62 +31,40 @@ CONFIDENCE = 0.95  # of intervals where no plan says another
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A metric over some runs: all values, and how many runs failed, which count as worse than any value."""
+    """A metric over some runs: all values, and how many runs failed, which count as worse than any value.
 
-    metric: str
+    `by_seed`, `present`: the values that are there; `numbers`: these, and what is worse than any for each failed run, nothing
+    where there is no value; `middle`: their median, infinite where failures reach it. `reasons`: runs by why they have no value,
+    `lacking`: those that are done.
+    """
+
     unit: str
-    values: tuple[Value, ...]  # one per run
+    values: Mapping[int, MetricValue]  # one per run, by seed
+    by_seed: Mapping[int, float]
+    present: Sequence[float]
+    numbers: Sequence[float]
+    middle: float | None
+    kinds: frozenset[Kind]
+    reasons: Mapping[str, int]
+    lacking: Mapping[str, int]
     failed: int
-    worst: float  # what a failed run counts as: inf, or -inf where greater is better
-
-    @property
-    def by_seed(self) -> dict[int, float]:
-        """The values that are there, by seed."""
-        return {value.seed: value.value for value in self.values if value.value is not None}
-
-    @property
-    def present(self) -> list[float]:
-        """The values that are there."""
-        return list(self.by_seed.values())
-
-    @property
-    def numbers(self) -> list[float]:
-        """The values, and what is worse than any for each run that failed; nothing where there is no value."""
-        return [*self.present, *[self.worst] * self.failed] if self.present else []
-
-    @property
-    def middle(self) -> float | None:
-        """The median of the numbers; None without a value, infinite where failures reach it."""
-        return middle(self.numbers) if self.present else None
-
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """The kinds of the values that are there."""
-        return frozenset(value.kind for value in self.values if value.value is not None and value.kind is not None)
 
     @property
     def is_estimated(self) -> bool:
         """Whether any value is estimated, not measured."""
         return "estimated" in self.kinds
 
-    @property
-    def reasons(self) -> Mapping[str, int]:
-        """Runs by why they have no value."""
-        return Counter(value.reason for value in self.values if value.reason is not None)
 
-    @property
-    def lacking(self) -> Mapping[str, int]:
-        """Runs that are done by why they have no value."""
-        return Counter(value.reason for value in self.values if value.is_done and value.reason is not None)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class Group:
     """The runs of one adapter entry in one scope, in the order of the plan's seeds.
 
     `entry` is what equal entries share: `serial` and `serial#2`. `twins`: the scopes whose runs stand for all of these.
     `copies`: of each seed all runs that shared the machine with its own, that too; none: it had the machine alone.
     `confidence`: of its intervals; `prices`: by which it is billed; `test_result`: a file that tells how many cases a test has.
+
+    `records`: the executions that stand for its runs. `by_seed`: those that verdicts may rest on. Of its own runs: `unskipped`;
+    `executed`, those that were started; `done`, the records of those that are, by seed.
     """
 
     label: str
@@ -102,17 +80,35 @@ class Group:
     _estimates: dict[str, Estimate] = field(default_factory=dict, init=False, repr=False)
     _medians: dict[str, Interval | None] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        self.records = [run.record for run in self.runs if run.record is not None]
+        self.by_seed = {run.seed: run for run in self.runs if run.will_run and not run.is_added}
+        self.unskipped = [run for run in self.runs if not run.is_skipped]
+        self.executed = [run for run in self.unskipped if run.record is not None]
+        self.done = {run.seed: run.record for run in self.unskipped if run.record is not None and run.is_done}
+
     def estimate(self, metric: str) -> Estimate:
         """Return a metric over its runs."""
         if metric not in self._estimates:
             objective = self.spec.experiment.objective
             units = (recorded.unit for run in self.runs if (recorded := run.metric(metric)) is not None)
+            worst = math.inf if better(metric, objective.metric, objective.mode) == "min" else -math.inf
+            values = {run.seed: value(run, metric) for run in self.runs}
+            by_seed = {seed: of.value for seed, of in values.items() if of.value is not None}
+            reasons = {seed: of.reason_if_null for seed, of in values.items() if of.reason_if_null is not None}
+            failed = sum(run.has_failed for run in self.runs)
+            numbers = [*by_seed.values(), *[worst] * failed] if by_seed else []
             self._estimates[metric] = Estimate(
-                metric=metric,
                 unit=next(units, default_unit(metric, objective.metric)),
-                values=tuple(value(run, metric) for run in self.runs),
-                failed=sum(run.has_failed for run in self.runs),
-                worst=math.inf if better(metric, objective.metric, objective.mode) == "min" else -math.inf,
+                values=values,
+                by_seed=by_seed,
+                present=list(by_seed.values()),
+                numbers=numbers,
+                middle=middle(numbers) if numbers else None,
+                kinds=frozenset(values[seed].kind for seed in by_seed),
+                reasons=Counter(reasons.values()),
+                lacking=Counter(reasons[run.seed] for run in self.runs if run.is_done and run.seed in reasons),
+                failed=failed,
             )
         return self._estimates[metric]
 
@@ -122,21 +118,17 @@ class Group:
         A time or a loss is not below 0, an accuracy between 0 and 1. Bounds that a value is beyond are none, as of percents.
         """
         if metric not in self._medians:
-            self._medians[metric] = self._median(metric)
+            numbers = self.estimate(metric).numbers
+            self._medians[metric] = self._median(metric, numbers) if numbers else None
         return self._medians[metric]
 
-    def _median(self, metric: str) -> Interval | None:
-        numbers = self.estimate(metric).numbers
-        if not numbers:
-            return None
+    def _median(self, metric: str, numbers: Sequence[float]) -> Interval:
         lowest, highest = bounds(metric, self.spec.experiment.objective.metric)
         if not all(lowest <= number <= highest for number in numbers if math.isfinite(number)):
             lowest, highest = -math.inf, math.inf
         step = self.grid_step
         if metric != "quality.test":  # the largest step in USD between two costs; 0 where no time is rounded up
-            costs = [
-                (run, cost.value) for run in self.runs if (cost := run.metric(metric)) is not None and cost.value is not None
-            ]
+            costs = [(run, cost) for run in self.runs if (cost := run.number(metric)) is not None]
             step = max((cost * billed_share(run, metric, self.prices) for run, cost in costs), default=0.0)
         interval = median(numbers, self.confidence, grid_step=step)
         low = interval.low if interval.n == 1 else min(interval.estimate, max(interval.low, lowest))
@@ -158,18 +150,24 @@ class Group:
     @cached_property
     def conditions(self) -> Conditions:
         """How its runs ran."""
-        return conditions(run.record for run in self.runs if run.record is not None)
+        adapters = [_part(record, "adapter") for record in self.records]
+        changed = (adapter.get("changed_defaults") for adapter in adapters)
+        return Conditions(
+            cpu_limits=tuple(dict.fromkeys(filter(None, map(cpu_limit, self.records)))),
+            changed_defaults=tuple(dict.fromkeys(str(text) for texts in changed if isinstance(texts, list) for text in texts)),
+            process_per_trial=any(adapter.get("long_lived_workers") is False for adapter in adapters),
+            reports=tuple(dict.fromkeys(of for adapter in adapters if isinstance(of := adapter.get("reports"), str))),
+        )
 
     @cached_property
     def counts(self) -> Counter[TrialState]:
         """The trials that started in its own runs, done or not, by their state."""
-        records = (run.record for run in self.unskipped if run.record is not None)
+        records = (run.record for run in self.executed if run.record is not None)
         return Counter(trial.state for record in records for trial in record.trials if trial.used_ticket)
 
     def recorded(self, *families: str) -> tuple[str, ...]:
         """Return the metrics of these families (`phase.`) that any of its runs has."""
-        records = (run.record for run in self.runs if run.record is not None)
-        return tuple(dict.fromkeys(name for record in records for name in record.metrics if name.startswith(families)))
+        return tuple(dict.fromkeys(name for record in self.records for name in record.metrics if name.startswith(families)))
 
     @property
     def clock_uncertainty(self) -> float:
@@ -184,8 +182,7 @@ class Group:
     @cached_property
     def excluded(self) -> str:
         """The flag that keeps it out of every comparison; "" without one."""
-        records = (run.record for run in self.runs if run.record is not None)
-        return next((flag.name for record in records for flag in record.flags if flag.name in EXCLUDING), "")
+        return next((flag.name for record in self.records for flag in record.flags if flag.name in EXCLUDING), "")
 
     @property
     def adapter(self) -> str:
@@ -215,26 +212,6 @@ class Group:
     def same_sampler(self) -> str:
         """The sampler whose runs stand for all of these; "" where they have their own."""
         return " and ".join(dict.fromkeys(scope.sampler for scope in self.twins))
-
-    @property
-    def by_seed(self) -> Mapping[int, Run]:
-        """The runs that verdicts may rest on."""
-        return {run.seed: run for run in self.runs if run.will_run and not run.is_added}
-
-    @property
-    def unskipped(self) -> tuple[Run, ...]:
-        """The runs that are not skipped."""
-        return tuple(run for run in self.runs if not run.is_skipped)
-
-    @property
-    def executed(self) -> tuple[Run, ...]:
-        """Its own runs that were started."""
-        return tuple(run for run in self.unskipped if run.record is not None)
-
-    @property
-    def done(self) -> Mapping[int, RunRecord]:
-        """The records of its own runs that are done, by seed."""
-        return {run.seed: run.record for run in self.unskipped if run.record is not None and run.is_done}
 
     @property
     def not_done(self) -> Mapping[int, str]:
@@ -356,30 +333,10 @@ def log_billing_step(groups: Iterable[Group], metric: str) -> float:
 class Conditions:
     """How an adapter's runs ran, as their records have it; of each more than one only if runs differ."""
 
-    cpu_limits: tuple[str, ...] = ()  # of each slot
-    changed_defaults: tuple[str, ...] = ()
-    process_per_trial: bool = False
-    reports: tuple[str, ...] = ()  # of which epochs it is told
-
-
-def conditions(records: Iterable[RunRecord]) -> Conditions:
-    """Return the conditions of the executions of one adapter."""
-    limits: dict[str, None] = {}
-    changed: dict[str, None] = {}
-    reports: dict[str, None] = {}
-    process_per_trial = False
-    for record in records:
-        if (limit := cpu_limit(record)) is not None:
-            limits[limit] = None
-        adapter = _part(record, "adapter")
-        texts = adapter.get("changed_defaults")
-        changed.update(dict.fromkeys(map(str, texts if isinstance(texts, list) else ())))
-        process_per_trial |= adapter.get("long_lived_workers") is False
-        if isinstance(level := adapter.get("reports"), str):
-            reports[level] = None
-    return Conditions(
-        cpu_limits=tuple(limits), changed_defaults=tuple(changed), process_per_trial=process_per_trial, reports=tuple(reports)
-    )
+    cpu_limits: tuple[str, ...]  # of each slot
+    changed_defaults: tuple[str, ...]
+    process_per_trial: bool
+    reports: tuple[str, ...]  # of which epochs it is told
 
 
 def cpu_limit(record: RunRecord) -> str | None:

@@ -54,14 +54,10 @@ def grid_step(test_result: Path | None) -> float:
 
 def billed_share(run: Run, metric: str, prices: Prices | None) -> float:
     """Return the last unit of a run's billed time as a part of it: all at the minimum, 0 where there is no cost to compare."""
-    if value(run, metric).value is None:
+    jct = run.number(BILLED.get(metric, ""))
+    if jct is None or prices is None or prices.premises == "own" or value(run, metric).value is None:
         return 0.0
-    jct = run.metric(BILLED.get(metric, ""))
-    if prices is None or prices.premises == "own" or jct is None or jct.value is None:
-        return 0.0
-    used = round(jct.value * 1e6)
-    billed = billed_ns(used, prices)
-    least = billed_ns(0, prices)
+    billed, least = billed_ns(round(jct * 1e6), prices), billed_ns(0, prices)
     unit = least if billed == least else round(prices.billing_granularity_seconds * 1e9)
     return unit / billed if billed > 0 else 0.0
 

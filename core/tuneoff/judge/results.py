@@ -15,12 +15,12 @@ from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import named
-from tuneoff.measure.stored import read_runs
+from tuneoff.measure.stored import read_run
 from tuneoff.measure.use import DISTURBED, SHARE
-from tuneoff.record.metric_value import Kind, MetricValue
+from tuneoff.record.metric_value import MetricValue, missing
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import FAILED, RunRecord
-from tuneoff.record.store import selected_executions
+from tuneoff.record.store import ended_executions, selected_executions
 from tuneoff.run.run_ends import RunEnd, Without, came_out, ends_of, without_record
 
 POOL = "serial"  # the adapter that uses no framework: the reference of the others
@@ -72,7 +72,7 @@ def read_results(folder: Path) -> Results:
     """
     plan = read_plan(folder)
     without = without_record(folder)  # before the records are read: a run that ends meanwhile has one
-    records = tuple(sorted(read_runs(folder), key=lambda record: (record.run_id, record.execution_id)))
+    records = tuple(sorted(map(read_run, ended_executions(folder)), key=lambda record: (record.run_id, record.execution_id)))
     return Results(
         folder=folder,
         plan=plan,
@@ -194,6 +194,11 @@ class Run:
         """Return a metric of its record as it stands there; what counts of it is `value`."""
         return None if self.record is None else self.record.metrics.get(name)
 
+    def number(self, name: str) -> float | None:
+        """Return the value of a metric of its record as it stands there."""
+        metric = self.metric(name)
+        return None if metric is None else metric.value
+
     def with_metrics(self, metrics: Mapping[str, MetricValue]) -> Run:
         """Return the run with these figures in its record too, which are no metrics of a run."""
         record = self.record
@@ -214,17 +219,6 @@ def run_of(run: PlannedRun, selected: Mapping[str, RunRecord], without_record: W
         will_run=will_run,
         is_added=run.spec.seed in added_seeds,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """A metric of a run; None with the reason. A failed run has no value and is, in comparisons, worse than any."""
-
-    seed: int
-    value: float | None
-    kind: Kind | None = None
-    reason: str | None = None
-    is_done: bool = False  # the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,28 +249,13 @@ class Disturbance:
         return {"runs": len(self.runs), "disturbed": len(self.disturbed), "unknown": len(self.unknown)}
 
 
-def value(run: Run, metric: str) -> Value:
-    """Return a metric of a run that is done."""
+def value(run: Run, metric: str) -> MetricValue:
+    """Return a metric of a run that is done, else why it has none. A failed run is, in comparisons, worse than any."""
     record = run.record
     if record is None or record.status != "done":
         status, reason = (record.status, record.reason) if record is not None else (run.status, run.reason)
-        return Value(seed=run.seed, value=None, reason=f"{status}: {reason}" if reason and reason != status else status)
-    recorded = record.metrics.get(metric)
-    if recorded is None:
-        return Value(seed=run.seed, value=None, reason=ABSENT, is_done=True)
-    return Value(seed=run.seed, value=recorded.value, kind=recorded.kind, reason=recorded.reason_if_null, is_done=True)
-
-
-def units(runs: Iterable[Run], metrics: Iterable[str]) -> dict[str, str]:
-    """Return the unit of each metric, as the first record that has it says."""
-    wanted, by_metric = set(metrics), {}
-    for run in runs:
-        if not wanted:
-            break
-        for metric in [name for name in wanted if run.record is not None and name in run.record.metrics]:
-            by_metric[metric] = run.record.metrics[metric].unit if run.record is not None else ""
-            wanted.discard(metric)
-    return by_metric
+        return missing("", f"{status}: {reason}" if reason and reason != status else status)
+    return record.metrics.get(metric) or missing("", ABSENT)
 
 
 def disturbance(runs: Iterable[Run]) -> Disturbance:
@@ -294,10 +273,6 @@ def disturbance(runs: Iterable[Run]) -> Disturbance:
 
 def is_disturbed(run: Run) -> bool | None:
     """Tell whether other programs disturbed a run; None where its samples do not tell, or there are none."""
-    record = run.record
-    if record is None:
-        return None
-    if any(flag.name == DISTURBED for flag in record.flags):
+    if run.record is not None and any(flag.name == DISTURBED for flag in run.record.flags):
         return True
-    share = record.metrics.get(SHARE)
-    return None if share is None or share.value is None else False
+    return None if run.number(SHARE) is None else False

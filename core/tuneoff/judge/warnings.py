@@ -69,7 +69,9 @@ def results_warnings(answers: Answers, names: Mapping[str, str]) -> tuple[Result
 
 
 def _warning(kind: str, of: Iterable[Run] = (), /, *, is_short: bool = True, **facts: object) -> ResultsWarning:
-    """Return a warning with these facts in its texts; `is_short`: False where another one of its kind speaks for it."""
+    """Return a warning with these facts in its texts, also the number of its runs; not `is_short`: another one speaks for it."""
+    runs = tuple(dict.fromkeys(run.run_id for run in of))
+    facts.setdefault("runs", counted(len(runs), "run"))
     texts = {name: text.format(**facts) for name, text in _CATALOGUE[kind].items()}
     warning = ResultsWarning(
         rank=list(_CATALOGUE).index(kind),
@@ -77,7 +79,7 @@ def _warning(kind: str, of: Iterable[Run] = (), /, *, is_short: bool = True, **f
         short=texts.get("short", ""),
         long=texts.get("long", ""),
         way_out=texts.get("way_out", ""),
-        runs=tuple(dict.fromkeys(run.run_id for run in of)),
+        runs=runs,
     )
     return replace(warning, long=warning.long or warning.text, short=warning.short if is_short else "")
 
@@ -203,23 +205,22 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
     ]
     if still:
         metrics = listed(dict.fromkeys(group.spec.experiment.objective.metric for group, _ in still))
-        who = _most_frequent(Counter(names[group.label] for group, _ in still))
-        yield _warning("no_progress", (run for _, run in still), runs=counted(len(still), "run"), who=who, metrics=metrics)
+        who = _most_frequent(names[group.label] for group, _ in still)
+        yield _warning("no_progress", (run for _, run in still), who=who, metrics=metrics)
     stopping = [run for group, run in every if run.is_done and group.spec.experiment.objective.stop]
     if unmet := [run for run in stopping if value(run, "goal.seconds").value is None]:
         yield _warning("goal_not_met", unmet, count=len(unmet), runs=counted(len(stopping), "run"))
     of_machine = [(run, flag) for _, run in every for flag in run.flags if flag in MACHINE and flag != DISTURBED]
     if of_machine:
         runs = list({run.run_id: run for run, _ in of_machine}.values())
-        flags = _most_frequent(Counter(flag for _, flag in of_machine))
-        yield _warning("machine", runs, runs=counted(len(runs), "run"), flags=flags)
+        flags = _most_frequent(flag for _, flag in of_machine)
+        yield _warning("machine", runs, flags=flags)
     if failed := [(group, run) for group, run in every if run.is_failure]:
         yield _warning(
             "failures",
             (run for _, run in failed),
             who=listed(f"{count} of {name}" for name, count in Counter(names[group.label] for group, _ in failed).items()),
-            runs=counted(len(failed), "run"),
-            where=_most_frequent(Counter(f"{group.label} {group.scope.text}" for group, _ in failed)),
+            where=_most_frequent(f"{group.label} {group.scope.text}" for group, _ in failed),
         )
     failed_before = {record.run_id for record in results.records if record.status in FAILED and is_final(record)}
     again = [
@@ -228,7 +229,7 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
         if run.run_id in failed_before and run.record is not None and run.is_done and not repeat_number(run.record)
     ]
     if again:
-        who = _most_frequent(Counter(names[group.label] for group, _ in again))
+        who = _most_frequent(names[group.label] for group, _ in again)
         yield _warning("failed_before", (run for _, run in again), who=who)
     done = [(names[group.label], run, run.record) for group, run in every if run.record is not None and run.is_done]
     trials = Counter(name for name, _, record in done for _ in record.trials)
@@ -246,7 +247,7 @@ def _run_warnings(answers: Answers, names: Mapping[str, str]) -> Iterator[Result
         of_reason = [(label, run) for label, run in skipped if run.reason == reason]
         labels = listed(label for label, _ in of_reason)
         runs = [run for _, run in of_reason]
-        yield _warning("skipped", runs, runs=counted(len(runs), "run"), labels=labels, reason=reason)
+        yield _warning("skipped", runs, labels=labels, reason=reason)
 
 
 def _figure_warnings(answers: Answers) -> Iterator[ResultsWarning]:
@@ -262,13 +263,13 @@ def _figure_warnings(answers: Answers) -> Iterator[ResultsWarning]:
     for question in answers.questions:
         metric = question.metric
         lacking = [
-            (run, value.reason)
+            (run, reason)
             for group in answers.groups
-            for run, value in zip(group.runs, group.estimate(metric).values, strict=True)
-            if run.status == "done" and value.reason is not None
+            for run in group.runs
+            if run.status == "done" and (reason := group.estimate(metric).values[run.seed].reason_if_null) is not None
         ]
         if lacking:
-            reasons = _most_frequent(Counter(reason for _, reason in lacking))
+            reasons = _most_frequent(reason for _, reason in lacking)
             yield _warning(
                 "no_value", (run for run, _ in lacking), metric=metric, runs=counted(len(lacking), "done run"), reasons=reasons
             )
@@ -348,8 +349,8 @@ def _flagged(groups: Sequence[Group], names: Mapping[str, str], flag: str) -> st
     return "; ".join(texts)
 
 
-def _most_frequent(counts: Mapping[str, int]) -> str:
+def _most_frequent(names: Iterable[str]) -> str:
     """Return the most frequent of some names with their counts."""
-    items = sorted(counts.items(), key=lambda item: -item[1])
-    text = "; ".join(f"{name}: {count}" for name, count in items[:_MOST_NAMED])
-    return text if len(items) <= _MOST_NAMED else f"{text}; and {len(items) - _MOST_NAMED} more"
+    counts = Counter(names)
+    text = "; ".join(f"{name}: {count}" for name, count in counts.most_common(_MOST_NAMED))
+    return text if len(counts) <= _MOST_NAMED else f"{text}; and {len(counts) - _MOST_NAMED} more"

@@ -28,24 +28,10 @@ def test_kolmogorov_smirnov_of_a_worked_example() -> None:
     assert (found.n, found.m) == (4, 4)
 
 
-def test_kolmogorov_smirnov_agrees_with_scipy() -> None:
-    generator = random.Random(1)
-    one, other = draws(generator, 40), draws(generator, 55, 0.5)
-    found, expected = kolmogorov_smirnov(one, other), stats.ks_2samp(one, other)
-    assert [found.distance, found.p] == pytest.approx([expected.statistic, expected.pvalue])
-
-
 def test_holm_of_a_worked_example() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     assert holm([]) == []
-
-
-def test_an_interval_is_that_of_scipy() -> None:
-    found = mean_interval(SAMPLE, 0.9)
-    expected = stats.ttest_1samp(SAMPLE, 0).confidence_interval(0.9)
-    assert [found.low, found.high] == pytest.approx([expected.low, expected.high])
-    assert found.estimate == pytest.approx(sum(SAMPLE) / 8)
 
 
 def test_equivalence_is_two_one_sided_tests_of_scipy() -> None:
@@ -53,7 +39,10 @@ def test_equivalence_is_two_one_sided_tests_of_scipy() -> None:
     above = stats.ttest_1samp(SAMPLE, -0.01, alternative="greater").pvalue
     below = stats.ttest_1samp(SAMPLE, 0.01, alternative="less").pvalue
     assert found.p == pytest.approx(max(above, below))
-    assert found.verdict is EquivalenceAnswer.EQUIVALENT
+    expected = stats.ttest_1samp(SAMPLE, 0).confidence_interval(0.9)
+    assert (found.interval.low, found.interval.high) == pytest.approx((expected.low, expected.high))
+    wide = equivalence([0.05, -0.05, 0.02], 0.01, ALPHA)
+    assert (wide.verdict, (wide.seeds_needed or 0) > 3) == (EquivalenceAnswer.NOT_SHOWN, True)
 
 
 @pytest.mark.parametrize("mean", [-0.02, -0.01, -0.004, 0.0, 0.006, 0.01, 0.03])
@@ -65,13 +54,6 @@ def test_the_verdict_is_where_the_interval_lies(mean: float) -> None:
     assert found.verdict is expected
     assert found.p is not None
     assert (found.p < ALPHA) == inside
-
-
-def test_not_shown_is_not_different() -> None:
-    wide = equivalence([0.05, -0.05, 0.02], 0.01, ALPHA)
-    assert wide.verdict is EquivalenceAnswer.NOT_SHOWN
-    assert wide.seeds_needed is not None
-    assert wide.seeds_needed > 3
 
 
 @pytest.mark.parametrize(
@@ -149,12 +131,3 @@ def test_as_many_seeds_as_are_said_to_be_needed_show_equivalence() -> None:
     n = seeds_for_equivalence(1.0, 0.8, ALPHA)
     shown = sum(equivalence(draws(generator, n), 0.8, ALPHA).verdict is EquivalenceAnswer.EQUIVALENT for _ in range(times))
     assert shown / times == pytest.approx(0.9, abs=0.08)
-
-
-def test_a_whole_family_of_equal_adapters_is_seldom_told_apart() -> None:
-    generator, times = random.Random(8), 200
-    alarms = 0
-    for _ in range(times):
-        adapters = [draws(generator, 30) for _ in range(4)]
-        alarms += min(holm([kolmogorov_smirnov(*pair).p for pair in combinations(adapters, 2)])) < ALPHA
-    assert alarms / times <= bound(ALPHA, times)

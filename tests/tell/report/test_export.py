@@ -141,16 +141,6 @@ def on_own_premises(usd_per_kwh: float, g_per_kwh: float) -> Accounting:
     return Accounting(prices=own, intensity=Intensity(kind="constant", values=(g_per_kwh,)))
 
 
-def test_the_trials_of_example_a_have_their_energy_carbon_and_cost(tmp_path: Path) -> None:
-    trials = tables(tmp_path, "A")["trials"]
-    assert column(trials, "busy_seconds") == [100, 60, 50]
-    assert column(trials, "energy_joules") == pytest.approx([4000, 2400, 2000])
-    assert {(row["energy_kind"], row["co2e_kind"], row["cost_kind"]) for row in trials} == {("derived", "declared", "declared")}
-    assert sum(column(trials, "co2e_g")) == pytest.approx(0.5778, abs=5e-5)
-    assert trials[0]["cost_usd"] == pytest.approx(100 * 0.10 / 3600)
-    assert column(trials, "waste_default_seconds") == [0, 0, 50]
-
-
 def test_the_trials_of_example_b_sum_to_its_metrics(tmp_path: Path) -> None:
     found = tables(tmp_path, "B")
     metrics = {row["name"]: row["value"] for row in found["metrics"]}

@@ -68,9 +68,11 @@ def test_a_small_figure_keeps_two_digits_and_a_large_one_is_short(value: float, 
     assert figure(value) == shown
 
 
-def test_an_absurd_number_has_few_letters_and_units_are_the_same_everywhere() -> None:
+def test_an_absurd_number_has_few_letters_units_are_the_same_and_names_are_broken_between_words_only() -> None:
     assert [number(value) for value in (1.5e300, 99_999_999_999.0, -3e15)] == ["1.5e+300", "99999999999", "-3e+15"]
     assert (shown_unit("kWh"), shown_unit("J"), shown_unit("%")) == (("J", 3.6e6), ("J", 1.0), ("%", 1.0))
+    names = ("a_very_long_adapter.name:Class", "AnAdapterWithALongName", 'optuna{"storage":"x","y":1}')
+    assert [*map(folded, names)] == ["a_very_long_\nadapter.name:\nClass", names[1], 'optuna{"storage":\n"x","y":1}']
 
 
 @pytest.mark.parametrize(
@@ -86,12 +88,6 @@ def test_an_absurd_number_has_few_letters_and_units_are_the_same_everywhere() ->
 )
 def test_a_score_keeps_four_decimals_or_three_digits(value: float, shown: str) -> None:
     assert (score(value), score(-value)) == (shown, f"-{shown}")
-
-
-def test_names_are_broken_between_words_only() -> None:
-    assert folded("a_very_long_adapter.name:Class") == "a_very_long_\nadapter.name:\nClass"
-    assert folded("AnAdapterWithALongName") == "AnAdapterWithALongName"
-    assert folded('optuna{"storage":"x","y":1}') == 'optuna{"storage":\n"x","y":1}'
 
 
 def test_lines_are_wrapped_with_a_hanging_indent_and_a_shell_takes_a_command_as_it_is_broken() -> None:

@@ -2,7 +2,7 @@
 
 Each task has the same weight. A difference is of two runs of one task and seed: of logarithms on the ratio scale, of normalised
 regret on validation for quality. Runs of one seed in tasks that change the same thing share their samplers' stream, so their
-signs flip together. Of quality the interquartile mean of the regret describes too, and claims nothing.
+signs flip together.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import NamedTuple
 
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.experiment.schema import AnchorsPart
@@ -22,10 +23,10 @@ from tuneoff.judge.answers.judging import UNKNOWN, Measure, is_modelled, pair, w
 from tuneoff.judge.answers.phrases import difference_text, estimated, failed_runs, question_text, scope_text, size_text
 from tuneoff.judge.groups import Group, log_billing_step, noise_pairs
 from tuneoff.judge.metrics import is_of_objective
-from tuneoff.judge.results import FEWEST_UNDISTURBED, Run, Scope, Value, disturbance, is_disturbed, value
+from tuneoff.judge.results import FEWEST_UNDISTURBED, Run, Scope, disturbance, is_disturbed, value
 from tuneoff.judge.stats.paired import judge
 from tuneoff.judge.stats.sign_flip import SignFlip, least_p, sign_flip
-from tuneoff.judge.stats.tasks import stratified_iqm
+from tuneoff.record.metric_value import MetricValue
 
 WORST = 1.0  # regret of the median of random search: what a failed run counts at least
 VALIDATION = "quality.validation"
@@ -36,78 +37,65 @@ Groups = Mapping[str, ByTask]  # by label and task
 Scores = dict[str, list[float]]  # by task, smaller is better, a failed run +inf
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Condition:
     """The scopes that differ in their task alone."""
 
     scope: Scope
-    question: Question
+    questions: Sequence[Question]
     groups: dict[str, dict[str, Group]] = field(default_factory=dict)  # label -> task -> group
     tasks: list[str] = field(default_factory=list)
     noise: dict[tuple[str, str], list[tuple[Group, Group]]] = field(default_factory=dict)  # (again, first) by labels
 
 
 def across_tasks(
-    of_scope: Mapping[Scope, Sequence[Group]],
-    questions: Mapping[Scope, Sequence[Question]],
-    plan: Frozen,
+    of_scope: Mapping[Scope, Sequence[Group]], questions: Mapping[Scope, Sequence[Question]], plan: Frozen
 ) -> Iterator[AcrossTasks]:
     """Yield each question over the tasks of the file, by sampler, pruner and variant; nothing for a file without tasks."""
+    conditions: dict[str, _Condition] = {}
+    for scope, groups in of_scope.items():
+        if not scope.task:
+            continue
+        whole = replace(scope, task="", text=scope.text.removesuffix(f" {scope.task}"))
+        condition = conditions.setdefault(groups[0].spec.scope_key(TASK), _Condition(whole, questions[scope]))
+        condition.tasks.append(scope.task)
+        for group in groups:
+            if group.is_compared and group.spec.replicate == 0:
+                condition.groups.setdefault(group.label, {})[scope.task] = group
+        for again, first in noise_pairs(groups):
+            condition.noise.setdefault((again.label, first.label), []).append((again, first))
     for index in range(len(plan.questions)):
-        conditions: dict[str, _Condition] = {}
-        for scope, groups in of_scope.items():
-            if not scope.task:
-                continue
-            text = scope.text.removesuffix(f" {scope.task}")
-            whole = Scope(sampler=scope.sampler, pruner=scope.pruner, variant=scope.variant, task="", text=text)
-            bare = _Condition(scope=whole, question=questions[scope][index])
-            condition = conditions.setdefault(groups[0].spec.scope_key(TASK), bare)
-            condition.tasks.append(scope.task)
-            for group in groups:
-                if group.is_compared and group.spec.replicate == 0:
-                    condition.groups.setdefault(group.label, {})[scope.task] = group
-            for again, first in noise_pairs(groups):
-                condition.noise.setdefault((again.label, first.label), []).append((again, first))
         for condition in conditions.values():
-            yield _across(condition, plan)
+            yield _across(condition, condition.questions[index], plan)
 
 
-def _across(condition: _Condition, plan: Frozen) -> AcrossTasks:
-    question = condition.question
+def _across(condition: _Condition, question: Question, plan: Frozen) -> AcrossTasks:
     waiting = _waiting(condition.groups)
     metrics = {group.spec.experiment.objective.metric for groups in condition.groups.values() for group in groups.values()}
     is_quality = bool(metrics) and all(is_of_objective(question.metric, metric) for metric in metrics)  # compared by regret
     comparison = TaskComparison(question=question, plan=plan, is_quality=is_quality)
-    scores = {label: comparison.scores(groups) for label, groups in condition.groups.items()}
-    scores = {label: by_task for label, by_task in scores.items() if by_task}
+    scores = {label: by_task for label, groups in condition.groups.items() if (by_task := comparison.scores(groups))}
+    kinds = {
+        label: {kind for group in by_task.values() for kind in group.estimate(question.metric).kinds}
+        for label, by_task in condition.groups.items()
+    }
     tasks_of = {
         (first, second): tuple(task for task in condition.tasks if task in scores[first] and task in scores[second])
         for first, second in combinations(scores, 2)
-        if is_quality or not _has_several_kinds(condition, (first, second))
+        if is_quality or len(kinds[first] | kinds[second]) < 2
     }
     tasks_of = {names: tasks for names, tasks in tasks_of.items() if tasks}
-    is_one_kind = is_quality or not _has_several_kinds(condition, tuple(scores))
-    whole = [task for task in condition.tasks if scores and is_one_kind and all(task in by_task for by_task in scores.values())]
-    tasks = [task for task in condition.tasks if task in whole or any(task in shared for shared in tasks_of.values())]
-    labels = tuple(scores) if tasks else ()
-    key = (question.name, question.metric, condition.scope.text)
-    iqm = {}
-    if whole and is_quality:
-        for label in labels:
-            regret = {task: bounded(scores[label][task]) for task in whole}
-            iqm[label] = stratified_iqm(regret, plan.confidence, key=(*key, label))
+    tasks = tuple(task for task in condition.tasks if any(task in shared for shared in tasks_of.values()))
     across = AcrossTasks(
         question=question,
         scope=condition.scope,
-        tasks=tuple(tasks),
-        labels=labels,
-        iqm_regret=iqm,
+        tasks=tasks,
+        labels=tuple(scores) if tasks else (),
         compared=tuple(compared(condition.groups, tasks_of, comparison, condition.noise.values())) if waiting is None else (),
         tasks_of=tasks_of,
         is_regret=is_quality,
     )
-    said = texts(across, condition.tasks, condition.groups, plan, waiting)
-    return replace(across, texts=tuple(said))
+    return replace(across, texts=tuple(texts(across, condition.tasks, condition.groups, plan, waiting)))
 
 
 def compared(
@@ -126,11 +114,6 @@ def compared(
             yield comparison.over(again, first, list(again), 1, is_noise=True)
 
 
-def _has_several_kinds(condition: _Condition, labels: Sequence[str]) -> bool:
-    groups = (group for label in labels for group in condition.groups[label].values())
-    return len({kind for group in groups for kind in group.estimate(condition.question.metric).kinds}) > 1
-
-
 def _waiting(groups: Groups) -> str | None:
     """Return why no claim may be made yet: runs of a task have not ended.
 
@@ -142,8 +125,7 @@ def _waiting(groups: Groups) -> str | None:
     return None if ended == planned else f"{ended} of {counted(planned, 'planned run')} of these tasks have ended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TaskDifference:
+class _TaskDifference(NamedTuple):
     """A paired difference: of which runs of which task, in which sampler stream."""
 
     task: str
@@ -297,7 +279,7 @@ class TaskComparison:
 
 
 def _regret(anchors: AnchorsPart) -> Measure:
-    def measure(run: Run, metric: str) -> Value:
+    def measure(run: Run, metric: str) -> MetricValue:
         result = value(run, metric)
         return result if result.value is None else replace(result, value=normalised(result.value, anchors))
 
@@ -317,15 +299,6 @@ def anchors_of(group: Group, plan: Frozen) -> AnchorsPart | None:
 def normalised(validation: float, anchors: AnchorsPart) -> float:
     """Return the regret of a validation value, for either direction of the metric: better than the best known is below 0."""
     return (anchors.best_known - validation) / (anchors.best_known - anchors.random_search)
-
-
-def bounded(regret: list[float]) -> list[float]:
-    """Return regrets with a failure as the worst anchor, 1, or as the worst of the same runs where that is worse.
-
-    So a failure is never better than a success, and another adapter changes nothing.
-    """
-    worst = max([1.0, *(score for score in regret if math.isfinite(score))])
-    return [score if math.isfinite(score) else worst for score in regret]
 
 
 def texts(
@@ -361,9 +334,8 @@ def texts(
         yield "Modelled energy: p and interval are the widest over the plausible weights; the rest uses the default ones."
     failed = sum(run.has_failed for by_task in groups.values() for group in by_task.values() for run in group.runs)
     if failed:
-        worst = "as the worst anchor in the IQM and " if across.is_regret else ""
         yield (
-            f"{counted(failed, 'run')} failed: each counts {worst}as the largest difference of its pair in the mean. "
+            f"{counted(failed, 'run')} failed: each counts as the largest difference of its pair in the mean. "
             "A framework that failed where the other did not is ahead only if signed ranks agree."
         )
     yield f"The claim covers only these {len(across.tasks)} tasks: {_named(across.tasks)}."
@@ -424,8 +396,7 @@ def _lacking(across: AcrossTasks, all_tasks: Sequence[str]) -> Iterator[str]:
         if len(tasks) < len(across.tasks)
     ]
     if incomplete:
-        iqm = " The IQM is over the tasks that all have." if across.is_regret else ""
-        yield f"Pairs that have values in fewer tasks: {listed(incomplete)}.{iqm}"
+        yield f"Pairs that have values in fewer tasks: {listed(incomplete)}."
 
 
 def _nothing(across: AcrossTasks, groups: Groups, plan: Frozen) -> str:

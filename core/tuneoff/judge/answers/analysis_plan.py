@@ -50,39 +50,38 @@ class Frozen:
         """Return the error that one verdict may have, in a scope with so many pairs."""
         return self.error / max(self.family_size, pairs)
 
-    def questions_of(self, experiment: ExperimentSpec, units: Mapping[str, str]) -> tuple[Question, ...]:
-        """Return the questions as an experiment asks them, the primary one first; `units`: of the metrics, as records have them.
+    def questions_of(self, experiment: ExperimentSpec) -> tuple[Question, ...]:
+        """Return the questions as an experiment asks them, the primary one first.
 
         Another workload may have another direction and another margin.
         """
-        objective = experiment.objective
-        questions = []
-        for name, metric in self.questions.items():
-            percent = self.margin_percent
-            margin: float | None = None
-            if is_of_objective(metric, objective.metric):
-                of_quality = quality_margin(self.stated, experiment.workload)
-                margin, source = of_quality.value, of_quality.source
-                text = source if margin is None else f"{margin:g} ({source})"
-            elif percent <= 0:
-                text = f"{NO_MARGIN}: analysis.margin_percent is 0"
-            elif scale(metric) == "ratio":
-                margin, text = math.log1p(percent / 100), f"{percent:g} %"
-            elif is_share(metric):
-                margin, text = percent, f"{percent:g} percentage points"
-            else:
-                text = f"{NO_MARGIN}: {metric} has no unit of which {percent:g} % would say anything"
-            question = Question(
-                name=name,
-                metric=metric,
-                unit=units.get(metric, default_unit(metric, objective.metric)),
-                better=better(metric, objective.metric, objective.mode),
-                scale=scale(metric),
-                margin=margin,
-                margin_text=text,
-            )
-            questions.append(question)
-        return tuple(questions)
+        return tuple(self.question(name, metric, experiment) for name, metric in self.questions.items())
+
+    def question(self, name: str, metric: str, experiment: ExperimentSpec) -> Question:
+        """Return a question on a metric as an experiment asks it."""
+        objective, percent = experiment.objective, self.margin_percent
+        margin: float | None = None
+        if is_of_objective(metric, objective.metric):
+            of_quality = quality_margin(self.stated, experiment.workload)
+            margin, source = of_quality.value, of_quality.source
+            text = source if margin is None else f"{margin:g} ({source})"
+        elif percent <= 0:
+            text = f"{NO_MARGIN}: analysis.margin_percent is 0"
+        elif scale(metric) == "ratio":
+            margin, text = math.log1p(percent / 100), f"{percent:g} %"
+        elif is_share(metric):
+            margin, text = percent, f"{percent:g} percentage points"
+        else:
+            text = f"{NO_MARGIN}: {metric} has no unit of which {percent:g} % would say anything"
+        return Question(
+            name=name,
+            metric=metric,
+            unit=default_unit(metric, objective.metric),
+            better=better(metric, objective.metric, objective.mode),
+            scale=scale(metric),
+            margin=margin,
+            margin_text=text,
+        )
 
 
 def frozen(analysis: Mapping[str, Any]) -> Frozen:

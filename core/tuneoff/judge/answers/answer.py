@@ -75,13 +75,18 @@ class Sensitivity:
     outcome: Outcome
     interval: Interval | None
 
+    @property
+    def is_unchecked(self) -> bool:
+        """Whether too few pairs are undisturbed to know."""
+        return self.choice == WITHOUT_DISTURBED and self.outcome is Outcome.NOT_JUDGED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What is claimed of `one` against `other` (labels) on a question in a scope, and all that it rests on.
 
     `interval` is of one − other on the question's scale, at the family's confidence. `noise_floor`: that of an A/A pair in
-    the same scope and question; None: the file names no entry twice. `is_robust`: every sensitivity has the same outcome.
+    the same scope and question; None: the file names no entry twice.
     `disturbance`: of the runs that it rests on; without those it has to hold too, or is not called robust.
     `weights`: of modelled energy the range of weights over which it holds, and of which servers that is.
     `seeds_to_decide`: about how many seeds a *new* experiment would need; None: decided, or nothing tells the number.
@@ -99,7 +104,6 @@ class Verdict:
     failures: tuple[int, int] = (0, 0)
     noise_floor: Interval | None = None
     sensitivities: tuple[Sensitivity, ...] = ()
-    is_robust: bool = False
     disturbance: Disturbance = field(default_factory=Disturbance)
     weights: WeightRange | None = None
     seeds_to_decide: int | None = None
@@ -130,11 +134,7 @@ class Verdict:
     @property
     def changing(self) -> tuple[Sensitivity, ...]:
         """The other choices that come to another verdict."""
-        return tuple(
-            sensitivity
-            for sensitivity in self.sensitivities
-            if sensitivity.outcome is not self.outcome and not self._is_unchecked(sensitivity)
-        )
+        return tuple(other for other in self.sensitivities if other.outcome is not self.outcome and not other.is_unchecked)
 
     @property
     def robustness(self) -> str:
@@ -143,11 +143,12 @@ class Verdict:
             return ""
         if self.changing:
             return "not robust"
-        return UNCHECKED if any(map(self._is_unchecked, self.sensitivities)) else ROBUST
+        return UNCHECKED if any(other.is_unchecked for other in self.sensitivities) else ROBUST
 
-    @staticmethod
-    def _is_unchecked(sensitivity: Sensitivity) -> bool:
-        return sensitivity.choice == WITHOUT_DISTURBED and sensitivity.outcome is Outcome.NOT_JUDGED
+    @property
+    def is_robust(self) -> bool:
+        """Whether every sensitivity has the same outcome."""
+        return self.robustness == ROBUST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +187,6 @@ class AcrossTasks:
     scope: Scope  # its `task` is ""
     tasks: tuple[str, ...]
     labels: tuple[str, ...]
-    iqm_regret: Mapping[str, Interval]  # by label; stratified bootstrap over tasks
     compared: tuple[OverTasks, ...]  # none before all runs have ended
     texts: tuple[str, ...] = ()
     tasks_of: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)  # in which both of a pair have values
@@ -194,23 +194,8 @@ class AcrossTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """One thing that the summary says. `question`: its heading, "" for what is of none; `where`: the scope, and the seeds."""
-
-    question: str
-    where: str
-    text: str
-
-    @property
-    def sentence(self) -> str:
-        """The claim by itself, with its scope."""
-        head = ", ".join(part for part in (self.question, self.where) if part)
-        return f"{head}: {self.text}" if head else self.text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """All answers of a results folder. `claims`: the verdicts in words, most important first; no ranking without one."""
+    """All answers of a results folder."""
 
     results: Results
     name: str
@@ -223,9 +208,3 @@ class Answers:
     family_size: int
     confidence: float
     analysis: Mapping[str, Any]  # as frozen
-    claims: tuple[Statement, ...] = ()
-
-    @property
-    def summary(self) -> tuple[str, ...]:
-        """The claims as sentences."""
-        return tuple(claim.sentence for claim in self.claims)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 from typing import Any
 
 from tuneoff.base.json_values import field_values, plain, values
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Verdict
+from tuneoff.judge.answers.phrases import claims, sentence
 from tuneoff.judge.choice.choice import Choice, Point, ScalingCurve, ScopeColumn, Setting
 from tuneoff.judge.choice.curve import LEVELS
 from tuneoff.judge.groups import Group
@@ -27,8 +29,8 @@ def to_json(answers: Answers) -> dict[str, Any]:
     """Return all answers as strict JSON values."""
     return {
         "format_version": FORMAT_VERSION,
-        **field_values(answers, without=("results", "claims", "questions", "groups", "verdicts", "across")),
-        "summary": list(answers.summary),
+        **field_values(answers, without=("results", "questions", "groups", "verdicts", "across")),
+        "summary": list(starmap(sentence, claims(answers))),
         "questions": [field_values(question, {"margin": question.margin_text}) for question in answers.questions],
         "groups": [_group(group, [question.metric for question in answers.questions]) for group in answers.groups],
         "verdicts": [_verdict(verdict) for verdict in answers.verdicts],
@@ -60,8 +62,7 @@ def _estimate(group: Group, metric: str) -> dict[str, Any]:
         "median": plain(median),
         **({} if median is not None else {"median_reason_if_null": "; ".join(estimate.reasons) or "there is no run"}),
         "values": [
-            field_values(value, {"value": value.reason or "unknown", "kind": "there is no value"}, without=("reason", "is_done"))
-            for value in estimate.values
+            {"seed": seed, **values(of, ("value", "kind"), {"value": of.reason_if_null})} for seed, of in estimate.values.items()
         ],
     }
 
@@ -86,7 +87,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
             for row in verdict.differences
         ],
         "sensitivities": [field_values(row, {"interval": "too few seeds are left"}) for row in verdict.sensitivities],
-        "robustness": verdict.robustness,
+        **values(verdict, ("robustness", "is_robust")),
     }
 
 

@@ -23,7 +23,7 @@ from tuneoff.judge.answers.answer import (
     Verdict,
 )
 from tuneoff.judge.groups import Group, log_billing_step
-from tuneoff.judge.results import FEWEST_UNDISTURBED, Run, Value, disturbance, is_disturbed, value
+from tuneoff.judge.results import FEWEST_UNDISTURBED, Run, disturbance, is_disturbed, value
 from tuneoff.judge.stats.location import Interval, median
 from tuneoff.judge.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.judge.stats.power import seeds_needed
@@ -32,6 +32,7 @@ from tuneoff.measure.attribution.gpu import trained_on_gpu
 from tuneoff.measure.power.cpu_table import RATIO_LOW, WeightRange, weight_range
 from tuneoff.measure.spans import started_attempts
 from tuneoff.measure.use import busy_cpu
+from tuneoff.record.metric_value import MetricValue, metric_value, missing
 
 FEWEST_SEEDS = 10  # paired; with fewer the intervals are shown, and nothing is claimed
 FEWEST_FOR_INTERVAL = 2
@@ -41,7 +42,7 @@ BOTH_FAILED = "both failed: counted as no difference"
 KINDS_DIFFER = "the kinds differ"
 KINDS = KINDS_DIFFER + " ({} and {}), and such values are never compared"
 NO_RATIO = "a value that is not above 0 has no ratio"
-Measure = Callable[[Run, str], Value]
+Measure = Callable[[Run, str], MetricValue]
 ENDS = ("energy weights low", "energy weights high")  # choices of sensitivities
 UNKNOWN = "the model's two weights cannot be applied to it, so no order is claimed"
 
@@ -56,29 +57,28 @@ _PARTS = {  # metric: what of the job it is of, and the metric by which the sum 
 }
 
 
+@dataclass
 class PairComparison:
     """Two groups of a scope on one question; `alpha`: the error that the verdict may have.
 
     `bases`: groups, one for each, done in all of its seeds: what they differ by is taken off.
     """
 
-    def __init__(
-        self,
-        group: Group,
-        other: Group,
-        question: Question,
-        alpha: float,
-        *,
-        is_noise: bool = False,
-        bases: Sequence[Group] = (),
-    ) -> None:
-        self.group, self.other, self.question, self.alpha, self.is_noise = group, other, question, alpha, is_noise
-        self._all = (group, other, *bases)
-        self.pair = pair(group, other, question, self._measure(value))
+    group: Group
+    other: Group
+    question: Question
+    alpha: float
+    is_noise: bool = False
+    bases: Sequence[Group] = ()
+
+    def __post_init__(self) -> None:
+        self.pair = pair(self.group, self.other, self.question, self._measure(value))  # by the metric as it is
+        self._all = (self.group, self.other, *self.bases)
 
     def verdict(self) -> Verdict:
         """Return what is claimed of the first group against the other."""
         values = self.pair.values
+        used = [group.by_seed[row.seed] for group in self._all for row in self.pair.usable]
         bare = Verdict(
             question=self.question,
             scope=self.group.scope,
@@ -90,8 +90,8 @@ class PairComparison:
             differences=self.pair.differences,
             failures=self.pair.failures,
             is_noise=self.is_noise,
-            is_estimated=any(value(run, self.question.metric).kind == "estimated" for run in self._used),
-            disturbance=disturbance(self._used),
+            is_estimated=any(value(run, self.question.metric).kind == "estimated" for run in used),
+            disturbance=disturbance(used),
         )
         too_few = self._too_few()
         if too_few is not None:
@@ -129,7 +129,6 @@ class PairComparison:
             reason=why or self._reason(outcome, judgement.interval),
             interval=judgement.interval,
             sensitivities=sensitivities,
-            is_robust=bool(sensitivities) and all(sensitivity.outcome is outcome for sensitivity in sensitivities),
             weights=weights,
             seeds_to_decide=needed,
         )
@@ -139,25 +138,20 @@ class PairComparison:
         """The differences of the seeds in which not both failed: two failures have none."""
         return _values(row for row in self.pair.usable if row.reason != BOTH_FAILED)
 
-    @property
-    def _used(self) -> list[Run]:
-        return [group.by_seed[row.seed] for group in self._all for row in self.pair.usable]
-
     def _measure(self, measure: Measure) -> Measure:
         """Return the measure by which the first group's values are what they would be with the second group's base."""
-        group, _, *bases = self._all
-        if not bases:
+        if not self.bases:
             return measure
-        firsts = set(map(id, group.runs))
+        firsts = set(map(id, self.group.runs))
 
-        def rebased(run: Run, metric: str) -> Value:
+        def rebased(run: Run, metric: str) -> MetricValue:
             seen = measure(run, metric)
             if id(run) not in firsts or seen.value is None:
                 return seen
-            new, old = (measure(base.by_seed[run.seed], metric).value for base in bases)
+            new, old = (measure(base.by_seed[run.seed], metric).value for base in self.bases)
             is_ratio = self.question.scale == "ratio"
             if new is None or old is None or (is_ratio and min(new, old) <= 0):
-                return replace(seen, value=None, reason=f"{bases[0].label} has no value")
+                return missing(seen.unit, f"{self.bases[0].label} has no value")
             return replace(seen, value=seen.value * (old / new) if is_ratio else seen.value + (old - new))
 
         return rebased
@@ -223,18 +217,19 @@ class PairComparison:
         judgements = judge_without_each(
             _values(rows), margin=self.question.margin, alpha=alpha, grid_step=self._step, rounding_scale=self.pair.scale
         )
-        tried = {}
+        changing = {}
         for index, (row, judgement) in enumerate(zip(rows, judgements, strict=True)):
             rest = [*rows[:index], *rows[index + 1 :]]
             outcome_without = self._guarded(self._outcome(judgement), rest, fewest=FEWEST_SEEDS - 1)[0]
-            tried[row.seed] = Sensitivity(choice="without any one seed", outcome=outcome_without, interval=judgement.interval)
-        if changing := {seed: without for seed, without in tried.items() if without.outcome is not outcome}:
+            if outcome_without is not outcome:
+                changing[row.seed] = outcome_without, judgement.interval
+        if changing:
+            first, interval = next(iter(changing.values()))
             choice = f"without seed {' or '.join(map(str, changing))}"
-            sensitivities.append(replace(next(iter(changing.values())), choice=choice))
         else:
-            intervals = {seed: without.interval for seed, without in tried.items()}
-            widths = {seed: math.inf if of is None else of.high - of.low for seed, of in intervals.items()}
-            sensitivities.append(tried[max(widths, key=widths.__getitem__)])
+            widest = max(judgements, key=lambda judgement: judgement.interval.high - judgement.interval.low)
+            choice, first, interval = "without any one seed", outcome, widest.interval
+        sensitivities.append(Sensitivity(choice=choice, outcome=first, interval=interval))
 
         undisturbed = [row for row in rows if all(is_disturbed(group.by_seed[row.seed]) is False for group in self._all)]
         if len(undisturbed) < len(rows):  # at the smallest error that so many pairs allow
@@ -298,6 +293,7 @@ class SeedDifferences:
     """Paired differences of two groups on a question's scale, one per planned seed."""
 
     differences: tuple[PairedDifference, ...]
+    usable: tuple[PairedDifference, ...]  # those that a verdict rests on
     ended: int  # seeds that have ended in both
     failures: tuple[int, int]  # of these
     scale: float  # the greatest size of what was subtracted
@@ -308,11 +304,6 @@ class SeedDifferences:
         """Why no verdict may be made yet."""
         planned = len(self.differences)
         return f"{self.ended} of {counted(planned, 'planned seed')} have ended in both" if self.ended < planned else None
-
-    @property
-    def usable(self) -> tuple[PairedDifference, ...]:
-        """The differences that a verdict rests on."""
-        return tuple(row for row in self.differences if row.difference is not None)
 
     @property
     def values(self) -> list[float]:
@@ -328,12 +319,18 @@ def pair(group: Group, other: Group, question: Question, measure: Measure = valu
     other_runs = other.by_seed
     runs = [(run, other_runs[seed]) for seed, run in group.by_seed.items() if seed in other_runs]
     ended = [both for both in runs if both[0].has_ended and both[1].has_ended]
-    rows = tuple(_difference(*both, question, measure) for both in runs)
+    rows = []
+    for run, other_run in runs:
+        values = measure(run, question.metric), measure(other_run, question.metric)
+        difference, reason = _difference(run, other_run, *values, question)
+        row = PairedDifference(seed=run.seed, one=values[0].value, other=values[1].value, difference=difference, reason=reason)
+        rows.append(row)
     sizes = [abs(size) for row in rows if row.reason is None for size in (row.one, row.other) if size is not None]
     kinds = [row.reason for row in rows if row.reason is not None and row.reason.startswith(KINDS_DIFFER)]
     without = sum(row.reason == NO_RATIO for row in rows)
     return SeedDifferences(
-        differences=rows,
+        differences=tuple(rows),
+        usable=tuple(row for row in rows if row.difference is not None),
         ended=len(ended),
         failures=(sum(run.has_failed for run, _ in ended), sum(run.has_failed for _, run in ended)),
         scale=1.0 if question.scale == "ratio" else max(sizes, default=0.0),  # ln(a / b) is rounded as numbers around 1
@@ -341,48 +338,40 @@ def pair(group: Group, other: Group, question: Question, measure: Measure = valu
     )
 
 
-def _difference(first: Run, second: Run, question: Question, measure: Measure) -> PairedDifference:
+def _difference(
+    first: Run, second: Run, first_value: MetricValue, second_value: MetricValue, question: Question
+) -> tuple[float | None, str | None]:
     """Return the difference of a seed, or why it has none."""
-    seed = first.seed
-    first_value, second_value = measure(first, question.metric), measure(second, question.metric)
-
-    def row(difference: float | None, reason: str | None) -> PairedDifference:
-        return PairedDifference(seed=seed, one=first_value.value, other=second_value.value, difference=difference, reason=reason)
-
-    if not (first.has_ended and second.has_ended):
-        waiting = " and ".join(
-            f"{name} is {run.status}" for name, run in (("one", first), ("other", second)) if not run.has_ended
-        )
-        return row(None, waiting)
+    waiting = [f"{name} is {run.status}" for name, run in (("one", first), ("other", second)) if not run.has_ended]
+    if waiting:
+        return None, " and ".join(waiting)
     if first.has_failed and second.has_failed:
-        return row(0.0, BOTH_FAILED)
+        return 0.0, BOTH_FAILED
     if first.has_failed or second.has_failed:
         present = second_value if first.has_failed else first_value
         if present.value is None:
-            return row(None, present.reason)
+            return None, present.reason_if_null
         losing = 1.0 if question.better == "min" else -1.0
         sign = losing if first.has_failed else -losing
-        return row(sign * math.inf, f"{'one' if first.has_failed else 'other'} failed")
+        return sign * math.inf, f"{'one' if first.has_failed else 'other'} failed"
     if first_value.value is None or second_value.value is None:
-        return row(None, first_value.reason if first_value.value is None else second_value.reason)
+        return None, first_value.reason_if_null or second_value.reason_if_null
     if first_value.kind != second_value.kind:
-        return row(None, KINDS.format(*sorted((str(first_value.kind), str(second_value.kind)))))
+        return None, KINDS.format(*sorted((first_value.kind, second_value.kind)))
     if question.scale == "difference":
-        return row(first_value.value - second_value.value, None)
+        return first_value.value - second_value.value, None
     if first_value.value == second_value.value:
-        return row(0.0, None)
+        return 0.0, None
     if min(first_value.value, second_value.value) <= 0:
-        return row(None, NO_RATIO)
-    return row(math.log(first_value.value / second_value.value), None)
+        return None, NO_RATIO
+    return math.log(first_value.value / second_value.value), None
 
 
 def is_modelled(group: Group, other: Group, metric: str) -> bool:
     """Whether the metric is modelled with weights. A metered energy with gaps is estimated too, but by none."""
     if not (metric.startswith(("energy.", "carbon.")) or metric.endswith((".energy", ".carbon"))):
         return False  # carbon follows energy
-    return any(
-        value(run, metric).kind == "estimated" and _metric(run, RATIO_LOW) is not None for run in (*group.runs, *other.runs)
-    )
+    return any(value(run, metric).kind == "estimated" and run.number(RATIO_LOW) is not None for run in (*group.runs, *other.runs))
 
 
 def weights_of(*groups: Group) -> WeightRange:
@@ -390,10 +379,10 @@ def weights_of(*groups: Group) -> WeightRange:
     return weight_range(run.record for group in groups for run in group.runs if run.record is not None and run.is_done)
 
 
-def weighted(ratio: float) -> Callable[[Run, str], Value]:
+def weighted(ratio: float) -> Measure:
     """Return the measure of a metric at a ratio of the weights, in CPU seconds: the other weight cancels."""
 
-    def measure(run: Run, metric: str) -> Value:
+    def measure(run: Run, metric: str) -> MetricValue:
         plain = value(run, metric)
         if plain.value is None or run.record is None:
             return plain
@@ -403,21 +392,16 @@ def weighted(ratio: float) -> Callable[[Run, str], Value]:
             measured = [use for use in used if use is not None]
             cpu = sum(cpu_ns for cpu_ns, _ in measured) / 1e9 if len(measured) == len(used) else None
             cores = run.spec.experiment.workers.cpus * (sum(busy_ns for _, busy_ns in measured) / 1e9)
-            count = _metric(run, "trials.used")
+            count = run.number("trials.used")
         elif metric in _PARTS:
             part, divisor = _PARTS[metric]
-            cpu, cores = _metric(run, f"energy.cpu_seconds{part}"), _metric(run, "energy.reserved_core_seconds")
+            cpu, cores = run.number(f"energy.cpu_seconds{part}"), run.number("energy.reserved_core_seconds")
             if part and cores is not None:  # they are reserved all the time
-                whole, length = _metric(run, "time.jct"), _metric(run, f"time.jct{part}")
+                whole, length = run.number("time.jct"), run.number(f"time.jct{part}")
                 cores = cores * length / whole if whole and length is not None else None
-            count = 1.0 if divisor is None else _metric(run, divisor)
+            count = 1.0 if divisor is None else run.number(divisor)
         if trained_on_gpu(run.record) or cpu is None or cores is None or not count:
-            return Value(seed=run.seed, value=None, reason=UNKNOWN)
-        return Value(seed=run.seed, value=(cpu + ratio * cores) / count, kind=plain.kind)
+            return missing("s", UNKNOWN)
+        return metric_value((cpu + ratio * cores) / count, "s", kind=plain.kind)
 
     return measure
-
-
-def _metric(run: Run, name: str) -> float | None:
-    metric = run.record.metrics.get(name) if run.record is not None else None
-    return metric.value if metric is not None else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -16,7 +16,7 @@ from operator import or_
 from tuneoff.base.format import MISSING, counted, counted_range, figure, listed, score, shown_unit, times, times_text
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.names import with_pruner
-from tuneoff.judge.answers.answer import UNCHECKED, Answers, Outcome, OverTasks, Question, Statement, Verdict
+from tuneoff.judge.answers.answer import UNCHECKED, Answers, Outcome, OverTasks, Question, Verdict
 from tuneoff.judge.results import POOL, Scope
 from tuneoff.judge.stats.location import Interval
 
@@ -66,21 +66,16 @@ def difference_text(interval: Interval | None, question: Question) -> str:
     return f"{signed(interval.estimate, question)} ({low} to {high})"
 
 
-def seen_text(verdict: Verdict, label: str | None = None) -> str:
-    """Return a verdict's size as it is for `label`, its first one by default: a ratio has the median difference beside it.
-
-    With failed runs none is told, but how many of each failed.
-    """
-    interval, question, sign = verdict.interval, verdict.question, 1 if label in (None, verdict.one) else -1
+def seen_text(verdict: Verdict) -> str:
+    """Return a verdict's size: a ratio has the median difference beside it; with failed runs how many of each failed."""
+    interval, question = verdict.interval, verdict.question
     if any(verdict.failures):
-        return "failed runs: {} and {}".format(*verdict.failures[::sign])
-    if interval is not None and sign < 0:
-        interval = replace(interval, estimate=-interval.estimate, low=-interval.high, high=-interval.low)
+        return "failed runs: {} and {}".format(*verdict.failures)
     text = difference_text(interval, question)
     amount = median_difference(verdict)
     if interval is None or amount is None or question.scale != "ratio":
         return text
-    return f"{text}, {signed(sign * amount, replace(question, scale='difference'))}"
+    return f"{text}, {signed(amount, replace(question, scale='difference'))}"
 
 
 def median_difference(verdict: Verdict) -> float | None:
@@ -161,11 +156,6 @@ def estimated(verdict: Verdict | OverTasks) -> str:
     return ESTIMATED if verdict.weights is None else f"{ESTIMATED}, at every weight from {verdict.weights.text}"
 
 
-def with_outcome(outcome: Outcome, verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts with an outcome."""
-    return [verdict for verdict in verdicts if verdict.outcome is outcome]
-
-
 def is_decided(verdict: Verdict) -> bool:
     """Whether one of a pair is better."""
     return verdict.outcome in (Outcome.BETTER, Outcome.WORSE)
@@ -175,47 +165,39 @@ def size_text(interval: Interval | None, question: Question, *, is_first: bool) 
     """Return by how much the better one is better, `is_first`: the first of one − other; " by 2.9x (1.5 to 4.8)"."""
     if interval is None or math.isinf(interval.estimate):
         return ""
-    sign = 1 if is_first == (question.better == "max") else -1
-    estimate, (low, high) = sign * interval.estimate, sorted((sign * interval.low, sign * interval.high))
-    if question.scale == "ratio":
-        return f" by {times_text(ratio_of(estimate), ratio_of(low), ratio_of(high))}"
-    size, first, last = (signed(value, question).removeprefix("+") for value in (estimate, low, high))
-    return f" by {size} ({first} to {last})"
+    better = interval if is_first == (question.better == "max") else -interval
+    return f" by {difference_text(better, question).replace('+', '')}"
 
 
-def _notes(verdict: Verdict) -> list[str]:
-    notes = [verdict.robustness]
-    if verdict.changing:
-        names = [sensitivity.choice for sensitivity in verdict.changing]  # "without seed 3", "median", "energy weights low"
-        by = ["" if name.startswith("without") else "with " if name.startswith("energy") else "by the " for name in names]
-        notes[0] += f": another verdict {', '.join(map(str.__add__, by, names))}"
+def _notes(verdict: Verdict) -> Iterator[str]:
     if verdict.is_estimated:
-        notes.insert(0, estimated(verdict))
+        yield estimated(verdict)
+    names = [change.choice for change in verdict.changing]  # "without seed 3", "median", "energy weights low"
+    by = ("" if name.startswith("without") else "with " if name.startswith("energy") else "by the " for name in names)
+    yield verdict.robustness + (f": another verdict {', '.join(map(str.__add__, by, names))}" if names else "")
     floor = floor_text(verdict)
     within = "no larger than the " if is_within_noise(verdict.interval, verdict.noise_floor) else ""
-    notes.append("noise floor not measured" if floor == MISSING else f"{within}noise floor {floor}")
-    notes.append(verdict.disturbance.text)
-    return notes
+    yield "noise floor not measured" if floor == MISSING else f"{within}noise floor {floor}"
+    yield verdict.disturbance.text
 
 
 def _sign(value: float) -> str:
     return "+" if value > 0 else "−" if value < 0 else ""
 
 
-def claims(answers: Answers) -> Iterator[Statement]:
-    """Yield what the report says first, one claim per verdict, or per group of scopes."""
+def claims(answers: Answers) -> Iterator[tuple[str, str]]:
+    """Yield what the report says first, a claim per verdict, or per group of scopes: its heading, "" for none, and its text."""
     verdicts = [verdict for verdict in answers.verdicts if not verdict.is_noise]
     if not verdicts:
-        yield _plain(f"{NO_VERDICTS}: no scope has two frameworks to compare.")
+        yield "", f"{NO_VERDICTS}: no scope has two frameworks to compare."
         return
     same = _common_reason(verdicts)
     for across in answers.across:
         if same is not None or across.question.name == answers.questions[0].name:
-            yield from map(_plain, across.texts[:1])
+            yield "", across.texts[0]
     if same is not None:
         within = " within a task" if answers.across else ""
-        below = "Values and intervals only."
-        yield _plain(f"{NO_VERDICTS}{within}: {same}. {below}")
+        yield "", f"{NO_VERDICTS}{within}: {same}. Values and intervals only."
         return
     for question in answers.questions:
         is_estimated = any(group.estimate(question.metric).is_estimated for group in answers.groups)
@@ -226,25 +208,28 @@ def claims(answers: Answers) -> Iterator[Statement]:
                 of_scope.setdefault(verdict.scope, []).append(verdict)
         same = _common_reason([verdict for in_scope in of_scope.values() for verdict in in_scope])
         if of_scope and same is not None:
-            yield Statement(question=heading, where="", text=f"no verdict: {same}.")
+            yield heading, f"no verdict: {same}."
         elif len(of_scope) > MOST_SCOPES:
             yield from _counted(heading, of_scope)
         else:
             for scope, in_scope in of_scope.items():
-                where = f"{scope_text(scope)}, {counted_range((verdict.seeds for verdict in in_scope), 'seed')}"
-                yield from (Statement(question=heading, where=where, text=text) for text in _of_scope(question, in_scope))
+                where = f"{heading}, {scope_text(scope)}, {counted_range((verdict.seeds for verdict in in_scope), 'seed')}"
+                yield from ((where, text) for text in _of_scope(question, in_scope))
 
 
-def _plain(text: str) -> Statement:
-    return Statement(question="", where="", text=text)
+def sentence(heading: str, text: str) -> str:
+    """Return a claim by itself."""
+    return f"{heading}: {text}" if heading else text
 
 
 def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    by_outcome: dict[Outcome, list[Verdict]] = {outcome: [] for outcome in Outcome}
     for verdict in verdicts:
+        by_outcome[verdict.outcome].append(verdict)
         if is_decided(verdict):
             yield f"{claim(verdict)}."
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT):
-        if alike := with_outcome(outcome, verdicts):
+        if alike := by_outcome[outcome]:
             estimates = dict.fromkeys(estimated(verdict) for verdict in alike if verdict.is_estimated)
             notes = f"{listed(estimates)}; " if estimates else ""
             doubts = sorted({verdict.robustness for verdict in alike} - {"robust", ""})
@@ -252,7 +237,7 @@ def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
             yield f"{outcome.text}: {_pairs(alike)} ({notes}margin {question.margin_text}; {robustness})."
     for outcome in (Outcome.UNDECIDED, Outcome.NOT_JUDGED):
         by_reason: dict[str, list[Verdict]] = {}
-        for verdict in with_outcome(outcome, verdicts):
+        for verdict in by_outcome[outcome]:
             by_reason.setdefault(verdict.reason, []).append(verdict)
         for reason, of_reason in by_reason.items():
             needed = {verdict.seeds_to_decide for verdict in of_reason if verdict.seeds_to_decide is not None}
@@ -270,7 +255,7 @@ def _pairs(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(f"{named(verdict.one)} and {named(verdict.other)}" for verdict in verdicts)
 
 
-def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Statement]:
+def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[tuple[str, str]]:
     """Yield in how many of the scopes each pair has which outcome; pairs in which no one is ever better, together."""
     strategies: dict[str, dict[tuple[str, str], list[Verdict]]] = {}
     for scope, verdicts in by_scope.items():
@@ -281,15 +266,12 @@ def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Sta
         apart = {names: of_pair for names, of_pair in pairs.items() if any(map(is_decided, of_pair))}
         for (label, other), of_pair in apart.items():
             parts = f"{', '.join(_parts(of_pair))}; {_disturbance(of_pair)}"
-            where = f"{strategy}, {counted(len(of_pair), 'scope')}"
-            yield Statement(question=heading, where=where, text=f"{label} and {other}: {parts}.")
-        rest = [verdict for names, of_pair in pairs.items() if names not in apart for verdict in of_pair]
+            yield f"{heading}, {strategy}, {counted(len(of_pair), 'scope')}", f"{label} and {other}: {parts}."
+        rest = Counter(verdict.outcome.text for names, of_pair in pairs.items() if names not in apart for verdict in of_pair)
         if rest:
-            outcomes = Counter(verdict.outcome.text for verdict in rest)
-            counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+            counts = ", ".join(f"{count} {outcome}" for outcome, count in rest.most_common())
             others = "the other pairs" if apart else "all pairs"
-            text = f"{others}: none is shown to be better in any scope ({counts})."
-            yield Statement(question=heading, where=strategy, text=text)
+            yield f"{heading}, {strategy}", f"{others}: none is shown to be better in any scope ({counts})."
 
 
 def _parts(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -67,14 +67,6 @@ class Added:
     job_lengths: tuple[Length, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Longest:
-    """The longest trial and job of a framework that were measured, in s: medians of its groups."""
-
-    trial: float
-    job: float
-
-
 def baseline_of(group: Group, groups: Iterable[Group]) -> Group | None:
     """Return the plain pool on the same platform, with the same start and variant: of the same sampler where it has runs."""
     candidates = [
@@ -90,34 +82,42 @@ def baseline_of(group: Group, groups: Iterable[Group]) -> Group | None:
     return next((candidate for candidate in candidates if candidate.scope == group.scope), next(iter(candidates), None))
 
 
-def added(group: Group, baseline: Group | None, longest: Longest, confidence: float) -> Added:
-    """Return what a group's runs show; `baseline`: what its jobs are held to, None without one."""
+def added(group: Group, baseline: Group | None, longest: tuple[float, float], confidence: float) -> Added:
+    """Return what a group's runs show.
+
+    `baseline`: what its jobs are held to, None without one; `longest`: the longest trial and job of the same framework that were
+    measured, in s, as medians of its groups.
+    """
+
+    def over_runs(values: BySeed, groups: Sequence[Group] = (group,)) -> Interval | None:
+        return _median(values, groups, confidence)
+
     jobs, trials, each = (_by_seed(group, names) for names in (PER_JOB, (PER_TRIAL,), (PER_REPORT,)))
     numbers, trained, used = (_by_seed(group, (name,), unit=1.0) for name in (REPORTS, EPOCHS, USED))
     of_reports = {seed: number * each.get(seed, 0.0) for seed, number in numbers.items() if math.isfinite(number)}
     whole = {seed: seconds + of_reports.get(seed, 0.0) for seed, seconds in trials.items()}
+    both = [group, baseline] if baseline is not None else []
     floor = _by_seed(baseline, PER_JOB) if baseline is not None and baseline.label != group.label else {}
     above = {seed: seconds - floor[seed] for seed, seconds in jobs.items() if math.isfinite(floor.get(seed, math.inf))}
-    reports = _median(numbers, [group], confidence)
-    numbers_of_epochs = {seed: number / used[seed] for seed, number in trained.items() if 0 < used.get(seed, 0) < math.inf}
-    epochs = _median(numbers_of_epochs, [group], confidence)
-    per_epoch = 1 / epochs.estimate if epochs is not None and epochs.estimate > 0 else 0.0
-    lengths = _lengths(whole, [group], confidence, longest.trial)
+    reports = over_runs(numbers)
+    epochs = over_runs({seed: number / used[seed] for seed, number in trained.items() if 0 < used.get(seed, 0) < math.inf})
+    lengths = _lengths(whole, [group], confidence, longest[0])
     return Added(
         baseline=baseline.label if baseline is not None else None,
-        own_per_job=_median(jobs, [group], confidence),
-        per_job=_median(above, [group, baseline] if baseline is not None else [], confidence),
-        per_trial=_median(trials, [group], confidence),
-        per_report=_median(each, [group], confidence),
+        own_per_job=over_runs(jobs),
+        per_job=over_runs(above, both),
+        per_trial=over_runs(trials),
+        per_report=over_runs(each),
         reports=reports.estimate if reports is not None else None,
         epochs=epochs.estimate if epochs is not None else None,
-        per_whole_trial=_median(whole, [group], confidence),
+        per_whole_trial=over_runs(whole),
         lengths=lengths,
         epoch_lengths=tuple(
-            replace(each, seconds=each.seconds * per_epoch, low=each.low * per_epoch, high=each.high * per_epoch)
-            for each in (lengths if per_epoch else ())
+            replace(of, **{name: getattr(of, name) / epochs.estimate for name in ("seconds", "low", "high")})
+            for of in lengths
+            if epochs is not None and epochs.estimate > 0
         ),
-        job_lengths=_lengths(above, [group, baseline] if baseline is not None else [], confidence, longest.job),
+        job_lengths=_lengths(above, both, confidence, longest[1]),
     )
 
 
@@ -166,14 +166,15 @@ def _lengths(values: BySeed, groups: Sequence[Group], confidence: float, longest
         return ()
     counted, are_few = _counted({seed: value for seed, value in values.items() if math.isfinite(value)}, groups)
     interval = median(counted, confidence)
-    low, high = (min(counted), max(counted)) if are_few else (interval.low, interval.high)
+    ends = (min(counted), max(counted)) if are_few else (interval.low, interval.high)
+    low, seconds, high = (max(0.0, of) for of in (ends[0], interval.estimate, ends[1]))
     return tuple(
         Length(
             share=share,
-            seconds=max(0.0, interval.estimate) / (share / 2),
-            low=max(0.0, low) / (share / 2),
-            high=max(0.0, high) / (share / 2),
-            is_extrapolated=max(0.0, high) / (share / 2) > FURTHEST * longest,
+            seconds=seconds / (share / 2),
+            low=low / (share / 2),
+            high=high / (share / 2),
+            is_extrapolated=high / (share / 2) > FURTHEST * longest,
             are_few=are_few,
         )
         for share in SHARES

@@ -86,6 +86,11 @@ class Row:
         return f"{self.name} ({self.excluded})" if self.excluded else self.name
 
     @property
+    def is_candidate(self) -> bool:
+        """Whether it is a framework that no flag keeps out of comparisons."""
+        return not self.is_floor and not self.excluded
+
+    @property
     def has_done(self) -> bool:
         """Whether a run of it is done; else nothing was measured that could be compared."""
         return any(run.status == "done" for column in self.columns.values() for run in column.group.runs)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.commands import command
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Answers, Outcome, Question
-from tuneoff.judge.choice.added import Longest, added, baseline_of
+from tuneoff.judge.choice.added import added, baseline_of
 from tuneoff.judge.choice.choice import BestConfiguration, Certainty, Choice, Row, ScopeColumn, Setting, declared_seeds
 from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.deciding import deciding
@@ -41,7 +40,7 @@ def choose(answers: Answers, filters: Filtered | None = None, baseline: str | No
         by_strategy.setdefault((scope.sampler, scope.pruner), []).append(scope)
     settings = [_setting(answers, scopes, names, filters is not None, baseline) for scopes in by_strategy.values()]
     measured = [setting for setting in settings if setting.rows]
-    ordered = tuple(sorted(measured, key=lambda setting: -sum(not row.is_floor and not row.excluded for row in setting.rows)))
+    ordered = tuple(sorted(measured, key=lambda setting: -sum(row.is_candidate for row in setting.rows)))
     return Choice(
         answers=answers,
         name=answers.name,
@@ -60,15 +59,15 @@ def _setting(
 ) -> Setting:
     evidence = PairEvidence(answers, scopes)
     rows = _rows(evidence, names)
-    labels = [row.label for row in rows if not row.is_floor and not row.excluded and row.has_done]
-    seeds = declared_seeds(row for row in rows if not row.is_floor and not row.excluded)
+    labels = [row.label for row in rows if row.is_candidate and row.has_done]
+    seeds = declared_seeds(row for row in rows if row.is_candidate)
     chosen, certainty = _chosen(evidence, labels) if seeds else ((), Certainty.NOTHING)
     reference = next((row.label for row in rows if row.label == baseline), None) or next(iter((*chosen, *labels)), None)
     of_choice = sentences(evidence, rows, chosen, certainty, seeds, is_filtered=is_filtered)
     specs = {group.scope: group.spec for group in answers.groups if group.scope in scopes}
     plan = frozen(answers.analysis)
     sharing = list(with_sharing(rows))
-    scaling_curves = tuple(with_enough(curves(rows, sharing, specs, answers.confidence), rows, plan))
+    scaling_curves = tuple(with_enough(curves(rows, sharing, specs), rows, plan))
     over_releases = tuple(release_curves(rows, plan))
     return Setting(
         sampler=scopes[0].sampler,
@@ -96,12 +95,10 @@ def _rows(evidence: PairEvidence, names: Mapping[str, str]) -> list[Row]:
     """Return the rows in the order of their median job time in the first column that they have."""
     answers = evidence.answers
     time = time_question(answers)
-    trials, jobs = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
+    longest: dict[str, tuple[float, float]] = {}  # trial and job by label, in s
     for group in answers.groups:
-        if (seconds := _trial_seconds(group)) is not None:
-            trials[group.label].append(seconds)
-        if math.isfinite(seconds := job_time(group, time) / MILLISECONDS):
-            jobs[group.label].append(seconds)
+        trial, job = longest.get(group.label, (0.0, 0.0))
+        longest[group.label] = max(trial, _trial_seconds(group) or 0.0), max(job, _job_seconds(group, time) or 0.0)
     columns: dict[str, dict[str, ScopeColumn]] = {}
     for scope in evidence.scopes:
         groups = [
@@ -114,14 +111,13 @@ def _rows(evidence: PairEvidence, names: Mapping[str, str]) -> list[Row]:
         ]
         ratios = evidence.ratios(time, scope, [group.label for group in groups]) if time is not None else {}
         for group in groups:
-            longest = Longest(trial=max(trials[group.label], default=0.0), job=max(jobs[group.label], default=0.0))
             columns.setdefault(group.label, {})[scope.text] = ScopeColumn(
                 scope=scope,
                 group=group,
-                added=added(group, baseline_of(group, answers.groups), longest, answers.confidence),
+                added=added(group, baseline_of(group, answers.groups), longest[group.label], answers.confidence),
                 ratios=ratios.get(group.label, {}),
                 trial_seconds=_trial_seconds(group),
-                job_seconds=seconds if math.isfinite(seconds := job_time(group, time) / MILLISECONDS) else None,
+                job_seconds=_job_seconds(group, time),
             )
     rows = [
         Row(
@@ -133,7 +129,12 @@ def _rows(evidence: PairEvidence, names: Mapping[str, str]) -> list[Row]:
         )
         for label, by_scope in columns.items()
     ]
-    return sorted(rows, key=lambda row: (bool(row.excluded), job_time(row.first.group, time)))
+
+    def order(row: Row) -> tuple[bool, float]:
+        seconds = row.first.job_seconds
+        return bool(row.excluded), math.inf if seconds is None else seconds
+
+    return sorted(rows, key=order)
 
 
 def _chosen(evidence: PairEvidence, labels: Sequence[str]) -> tuple[tuple[str, ...], Certainty]:
@@ -166,10 +167,10 @@ def time_question(answers: Answers) -> Question | None:
     return next(iter([*named, *(question for question in answers.questions if question.metric.startswith("time."))]), None)
 
 
-def job_time(group: Group, time: Question | None) -> float:
-    """Return the median job time in ms; infinite where there is none, or most runs failed."""
-    median = group.estimate(time.metric).middle if time is not None else None
-    return math.inf if median is None else median
+def _job_seconds(group: Group, time: Question | None) -> float | None:
+    """Return the median job time; None where there is none, or most runs failed."""
+    milliseconds = group.estimate(time.metric).middle if time is not None else None
+    return None if milliseconds is None or math.isinf(milliseconds) else milliseconds / MILLISECONDS
 
 
 def _trial_seconds(group: Group) -> float | None:
@@ -200,17 +201,15 @@ def _best(groups: Iterable[Group]) -> BestConfiguration | None:
         objective = group.spec.experiment.objective
         sign = 1 if objective.mode == "max" else -1
         for record in () if group.excluded else group.done.values():
-            trial = next(
-                (trial for trial in record.trials if record.best is not None and trial.trial == record.best.core_trial), None
-            )
-            if trial is not None and trial.value is not None:
-                best = BestConfiguration(
-                    label=group.label,
-                    run_id=record.run_id,
-                    value=trial.value,
-                    metric=objective.metric,
-                    mode=objective.mode,
-                    configuration=trial.configuration,
-                )
-                scored.append((sign * trial.value, best))
+            for trial in record.trials:
+                if record.best is not None and trial.trial == record.best.core_trial and trial.value is not None:
+                    best = BestConfiguration(
+                        label=group.label,
+                        run_id=record.run_id,
+                        value=trial.value,
+                        metric=objective.metric,
+                        mode=objective.mode,
+                        configuration=trial.configuration,
+                    )
+                    scored.append((sign * trial.value, best))
     return max(scored, key=lambda item: item[0])[1] if scored else None

@@ -70,7 +70,7 @@ KEYS: Mapping[Over, str] = {  # of a variant
 }
 
 
-def curves(rows: Sequence[Row], sharing: Sequence[Row], specs: Specs, confidence: float) -> tuple[ScalingCurve, ...]:
+def curves(rows: Sequence[Row], sharing: Sequence[Row], specs: Specs) -> tuple[ScalingCurve, ...]:
     """Return what is added to a trial over its length, per number of workers, or over the workers, whichever has more values.
 
     Over workers also utilization, or the rate of trials that take no time, the time of an ask, and the speed-up of jobs that
@@ -78,53 +78,37 @@ def curves(rows: Sequence[Row], sharing: Sequence[Row], specs: Specs, confidence
     rows of `with_sharing`. `specs`: a run of each scope, in the order of the file. Tasks differ in more than in the length of
     their trials.
     """
+
+    def drawn(
+        over: Over, metrics: Iterable[str], times: float = 1.0, of: Sequence[Row] = rows, parts: Sequence[Specs] | None = None
+    ) -> list[ScalingCurve]:
+        """Return the curves in which x grows in a line, at least so many times."""
+        parts = _apart(over, specs) if parts is None else parts
+        every = (_curve(over, metric, of, part) for metric in metrics for part in parts)
+        return [
+            curve
+            for curve in every
+            if any(len(points) > 1 and points[-1].x >= times * points[0].x for points in curve.lines.values())
+        ]
+
     alike = _together(specs, lambda spec: spec.experiment.workers.count)
-    by_length = [_curve("trial_seconds", ADDED, rows, part) for part in alike]
-    length_curves = tuple(curve for curve in by_length if _varies(curve, LONGER))
-    lengths = max((len(points) for curve in length_curves for points in curve.lines.values()), default=0)
+    by_length = drawn("trial_seconds", [ADDED], LONGER, parts=alike)
+    lengths = max((len(points) for curve in by_length for points in curve.lines.values()), default=0)
     if any(scope.task for scope in specs) or len(alike) > max(2, lengths):
-        length_curves = ()
+        by_length = []
     take_time = any(_takes_time(column) for row in rows for column in row.columns.values())
-    metrics = (UTILIZATION, *(() if length_curves else (ADDED,)), ASK) if take_time else (RATE, ASK)
-    by_workers = [
-        replace(curve, limits=_limits(rows, part, confidence) if metric == UTILIZATION else {})
-        for metric in metrics
-        for part in _apart("workers", specs)
-        if _varies(curve := _curve("workers", metric, rows, part), 1.0)
-    ]
-    same_jobs = _together(specs, methodcaller("scope_key", KEYS["workers"]))
-    by_part = [(part, list(_with_speed_up(rows, part))) for part in same_jobs]
-    by_workers += [
-        curve
-        for metric in (SPEED_UP, EFFICIENCY)
-        for part, of_part in by_part
-        if _varies(curve := _curve("workers", metric, of_part, part), 1.0)
-    ]
-    by_trials = [
-        curve
-        for metric in (ASK, RATE, DRIVER, TREE)
-        for part in _apart("trials", specs)
-        if _varies(curve := _curve("trials", metric, rows, part), MORE)
-    ]
-    by_level = [
-        curve
-        for over, (_, metric) in LEVELS.items()
-        if metric == JOB or take_time
-        for part in _apart(over, specs)
-        if _varies(curve := _curve(over, metric, rows, part), 1.0)
-    ]
-    by_copies = [
-        curve
-        for metric in (SLOWDOWN, FAIRNESS)
-        for part in _apart("copies", specs)
-        if _varies(curve := _curve("copies", metric, sharing, part), 1.0)
-    ]
-    return (*by_workers, *by_trials, *by_level, *by_copies, *length_curves)
-
-
-def _varies(curve: ScalingCurve, times: float) -> bool:
-    """Tell whether x grows in a line, at least so many times."""
-    return any(len(points) > 1 and points[-1].x >= times * points[0].x for points in curve.lines.values())
+    by_workers = (UTILIZATION, *(() if by_length else (ADDED,)), ASK) if take_time else (RATE, ASK)
+    same_jobs = [part for part in _together(specs, methodcaller("scope_key", KEYS["workers"])) if len(part) > 1]
+    sped_up = list(_with_speed_up(rows, same_jobs)) if same_jobs else []
+    levels = [(over, metric) for over, (_, metric) in LEVELS.items() if metric == JOB or take_time]
+    return (
+        *drawn("workers", by_workers),
+        *drawn("workers", (SPEED_UP, EFFICIENCY), of=sped_up, parts=same_jobs),
+        *drawn("trials", (ASK, RATE, DRIVER, TREE), MORE),
+        *(curve for over, metric in levels for curve in drawn(over, [metric])),
+        *drawn("copies", (SLOWDOWN, FAIRNESS), of=sharing),
+        *by_length,
+    )
 
 
 def scaling_lines(curves: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterator[str]:
@@ -207,19 +191,26 @@ def number_of(over: Over, spec: RunSpec) -> float:
 
 def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Specs) -> ScalingCurve:
     lines: dict[str, tuple[Point, ...]] = {}
+    limits: dict[str, Limit] = {}
     for row in rows:
         columns = [row.columns[scope.text] for scope in specs if scope.text in row.columns]
         points = [point for column in columns if (point := _point(over, metric, column)) is not None]
         if points:
             ordered = sorted(points, key=lambda point: point.x)
             lines[row.label] = _predicted(ordered, row) if over == "trial_seconds" else tuple(ordered)
+        by_seed: dict[int, dict[int, float]] = {}
+        for group in (column.group for column in columns if metric == UTILIZATION):
+            failed = {run.seed: 0.0 for run in group.runs if run.is_failure}  # a run that failed kept no worker busy
+            for seed, share in {**failed, **group.estimate(UTILIZATION).by_seed}.items():
+                by_seed.setdefault(seed, {})[round(number_of("workers", group.spec))] = share
+        if by_seed:
+            limits[row.label] = limit(list(by_seed.values()), row.first.group.confidence)
     first, spec = next(iter(specs.items()))
     seconds = [column.trial_seconds for row in rows if (column := row.columns.get(first.text)) and column.trial_seconds]
     length = f"trials of {duration_text(min(seconds))}" if seconds and min(seconds) >= SHORTEST else ""
-    workers = counted(spec.experiment.workers.count, "worker")
-    beside = first.task or length if over == "workers" else workers
+    beside = first.task or length if over == "workers" else counted(spec.experiment.workers.count, "worker")
     scopes = tuple(scope.text for scope in specs)
-    return ScalingCurve(over=over, metric=metric, beside=beside, lines=lines, limits={}, scopes=scopes)
+    return ScalingCurve(over=over, metric=metric, beside=beside, lines=lines, limits=limits, scopes=scopes)
 
 
 def _point(over: Over, metric: str, column: ScopeColumn) -> Point | None:
@@ -241,28 +232,29 @@ def _point(over: Over, metric: str, column: ScopeColumn) -> Point | None:
     return replace(point, epochs=column.added.epochs, reports=column.added.reports) if over == "trial_seconds" else point
 
 
-def _with_speed_up(rows: Iterable[Row], specs: Specs) -> Iterator[Row]:
+def _with_speed_up(rows: Iterable[Row], parts: Sequence[Specs]) -> Iterator[Row]:
     """Yield the rows with the speed-up of each run, the job time of its seed with the row's fewest workers over its own, and the
-    efficiency: that over how many times as many workers it has."""
+    efficiency: that over how many times as many workers it has. `parts`: jobs that differ in nothing else."""
     for row in rows:
-        columns = {scope.text: row.columns[scope.text] for scope in specs if scope.text in row.columns}
-        counts = {text: number_of("workers", column.group.spec) for text, column in columns.items()}
-        if len(columns) < 2:
-            continue
-        fewest = min(counts, key=counts.__getitem__)
-        base = columns[fewest].group.median(JOB)
-        if base is None or math.isinf(base.estimate):  # most of its runs failed: nothing to compare with
-            continue
-        alone = columns[fewest].group.estimate(JOB).by_seed
-        for text, column in columns.items():
-            seconds, times = column.group.estimate(JOB).by_seed, counts[text] / counts[fewest]
-            by_seed = {seed: alone[seed] / of_seed for seed, of_seed in seconds.items() if seed in alone}
-            figures = {
-                seed: {SPEED_UP: metric_value(value, "x"), EFFICIENCY: metric_value(100 * value / times, "%")}
-                for seed, value in by_seed.items()
+        columns = dict(row.columns)
+        for part in parts:
+            counts = {
+                text: number_of("workers", columns[text].group.spec) for text in (scope.text for scope in part) if text in columns
             }
-            runs = tuple(run.with_metrics(figures.get(run.seed, {})) for run in column.group.runs)
-            columns[text] = replace(column, group=replace(column.group, runs=runs))
+            fewest = min(counts, key=counts.__getitem__, default="")
+            base = columns[fewest].group.median(JOB) if len(counts) > 1 else None
+            if base is None or math.isinf(base.estimate):  # most of its runs failed: nothing to compare with
+                continue
+            alone = columns[fewest].group.estimate(JOB).by_seed
+            for text, count in counts.items():
+                group, times = columns[text].group, count / counts[fewest]
+                speed = {seed: alone[seed] / seconds for seed, seconds in group.estimate(JOB).by_seed.items() if seed in alone}
+                figures = {
+                    seed: {SPEED_UP: metric_value(value, "x"), EFFICIENCY: metric_value(100 * value / times, "%")}
+                    for seed, value in speed.items()
+                }
+                runs = tuple(run.with_metrics(figures.get(run.seed, {})) for run in group.runs)
+                columns[text] = replace(columns[text], group=replace(group, runs=runs))
         yield replace(row, columns=columns)
 
 
@@ -284,22 +276,6 @@ def _predicted(points: Sequence[Point], row: Row) -> tuple[Point, ...]:
         is_far = point.x > FURTHEST * first.x or (point.reports or 0.0) > FURTHEST * (number or 0.0)
         predicted.append(replace(point, predicted=100 * max(0.0, seconds) / point.x, is_extrapolated=is_far))
     return tuple(predicted)
-
-
-def _limits(rows: Iterable[Row], scopes: Iterable[Scope], confidence: float) -> dict[str, Limit]:
-    """Return each framework's limit, by the utilization of its runs of each seed; a run that failed kept no worker busy."""
-    limits = {}
-    for row in rows:
-        by_seed: dict[int, dict[int, float]] = {}
-        for column in (row.columns[scope.text] for scope in scopes if scope.text in row.columns):
-            failed = {run.seed for run in column.group.runs if run.is_failure}
-            for utilization in column.group.estimate(UTILIZATION).values:
-                value = 0.0 if utilization.seed in failed else utilization.value
-                if value is not None:
-                    by_seed.setdefault(utilization.seed, {})[round(number_of("workers", column.group.spec))] = value
-        if by_seed:
-            limits[row.label] = limit(list(by_seed.values()), confidence)
-    return limits
 
 
 def limit(by_seed: Sequence[Utilization], confidence: float) -> Limit:

@@ -85,21 +85,20 @@ class PairEvidence:
 
 def _ratio(verdict: Verdict, label: str) -> Ratio | None:
     """Return the ratio of a verdict on the ratio scale, as it is for `label`; None where a run failed, or no seed is in both."""
-    sign = 1 if label == verdict.one else -1
-    differences = [sign * row.difference for row in verdict.differences if row.difference is not None]
+    differences = [row.difference for row in verdict.differences if row.difference is not None]
     if not differences or any(verdict.failures) or verdict.question.scale != "ratio":
         return None
     judged = verdict.interval if verdict.outcome is not Outcome.NOT_JUDGED else None
+    ends = (min(differences), middle(differences), max(differences))
     if judged is not None:
-        ends, estimate = sorted((sign * judged.low, sign * judged.high)), sign * judged.estimate
-    else:
-        ends, estimate = [min(differences), max(differences)], middle(differences)
-    seconds = median_difference(verdict)
+        ends = (judged.low, judged.estimate, judged.high)
+    sign, milliseconds = 1 if label == verdict.one else -1, median_difference(verdict)
+    low, estimate, high = map(ratio_of, sorted(sign * end for end in ends))
     return Ratio(
-        estimate=ratio_of(estimate),
-        low=ratio_of(ends[0]),
-        high=ratio_of(ends[1]),
+        estimate=estimate,
+        low=low,
+        high=high,
         is_interval=judged is not None,
-        difference_s=sign * seconds / MILLISECONDS if seconds is not None else math.nan,
+        difference_s=sign * milliseconds / MILLISECONDS if milliseconds is not None else math.nan,
         outcome=verdict.outcome_for(label),
     )

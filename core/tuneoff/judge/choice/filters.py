@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuneoff.base.capabilities import LOCAL
 from tuneoff.base.clock import MILLISECONDS
@@ -23,7 +23,6 @@ from tuneoff.experiment.skip_check import declared_reasons
 from tuneoff.experiment.spec import Strategy
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
-from tuneoff.judge.answers.phrases import claims
 from tuneoff.judge.choice.deciding import more_seeds
 from tuneoff.judge.choice.request import (
     TRIAL_SECONDS,
@@ -71,8 +70,7 @@ class MeasuredScope:
         return f"{self.scope.text} ({', '.join(size_text(name, ends) for name, ends in self.sizes.items())})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutOfRange:
+class OutOfRange(NamedTuple):
     """Why a family does not surround the request: by size what was measured; `beyond`: the sizes that are outside, none where
     only the combination was not measured."""
 
@@ -231,9 +229,9 @@ def filtered(answers: Answers, listings: Sequence[AdapterListing], faults: Seque
     listings = [listing for listing in listings if listing.plugin.name != POOL]  # the floor is not a choice
     candidates = [candidate_of(listing, request, faults) for listing in listings]
     declared = {POOL, *(listing.plugin.name for listing in listings)}
-    absent = Obstacle(kind=Exclusion.ABSENT, text="no adapter of this name is installed here, so its capabilities are unknown")
+    absent = Obstacle(Exclusion.ABSENT, "no adapter of this name is installed here, so its capabilities are unknown")
     for name in dict.fromkeys(group.adapter for group in answers.groups if group.adapter not in declared):
-        candidates.append(Candidate(adapter=name, framework="", obstacles=(absent,)))
+        candidates.append(Candidate(adapter=name, obstacles=(absent,)))
     names = {candidate.adapter for candidate in candidates if candidate.is_capable}
     measured = list(_measured(answers, names, request))
     reached = {group.adapter for scope in measured for group in scope.groups}
@@ -269,13 +267,11 @@ def _obstructed(candidate: Candidate, listings: Iterable[AdapterListing], result
     if request.platform is None and LOCAL not in candidate.platforms:
         text = f"runs on {listed(candidate.platforms or ['a stand-in'])} alone"
         text += f"; --platform {candidate.platforms[0]} asks for it" if candidate.platforms else ""
-        return replace(candidate, obstacles=(Obstacle(kind=Exclusion.ELSEWHERE, text=text),))
+        return replace(candidate, obstacles=(Obstacle(Exclusion.ELSEWHERE, text),))
     if reasons := _refusals(candidate, listing.adapter, results, request):
-        return replace(candidate, obstacles=tuple(Obstacle(kind=Exclusion.FILE, text=text) for text in reasons))
+        return replace(candidate, obstacles=tuple(Obstacle(Exclusion.FILE, text) for text in reasons))
     if listing.state != "ready" and candidate.notes:
-        return replace(
-            candidate, obstacles=(Obstacle(kind=Exclusion.ABSENT, text=candidate.notes[0]),), notes=candidate.notes[1:]
-        )
+        return replace(candidate, obstacles=(Obstacle(Exclusion.ABSENT, candidate.notes[0]),), notes=candidate.notes[1:])
     return candidate
 
 
@@ -334,7 +330,7 @@ def _surrounding(
         if not scopes:
             measured_spans = spans([scope.sizes for scope in in_family])
             sizes = {size: measured_spans[size] for size in request.sizes if size in measured_spans}
-            outside.append(OutOfRange(family=family, measured=sizes, beyond=tuple(nearest.outside or ())))
+            outside.append(OutOfRange(family, sizes, tuple(nearest.outside or ())))
         elif not nearest.is_exact:  # who was measured on one side alone is nobody to choose
             is_exact = False
             labels = dict.fromkeys(label for scope in scopes for label in scope.labels)
@@ -381,7 +377,7 @@ def _restricted(answers: Answers, scopes: Sequence[MeasuredScope], request: Requ
     )
     kept = {(group.scope, group.label) for group in groups}
     lost = {(scope.sampler, scope.pruner) for scope in answers.scopes if scope not in labels}
-    restricted = replace(
+    return replace(
         answers,
         scopes=tuple(labels),
         groups=groups,
@@ -390,4 +386,3 @@ def _restricted(answers: Answers, scopes: Sequence[MeasuredScope], request: Requ
         ),
         across=tuple(across for across in answers.across if (across.scope.sampler, across.scope.pruner) not in lost),
     )
-    return replace(restricted, claims=tuple(claims(restricted)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import Outcome, Verdict
@@ -16,7 +17,6 @@ from tuneoff.judge.answers.judging import PairComparison
 from tuneoff.judge.answers.phrases import difference_text
 from tuneoff.judge.choice.choice import Over, Row, ScalingCurve
 from tuneoff.judge.choice.curve import LEVELS, number_of
-from tuneoff.judge.choice.releases import question_of
 
 ENOUGH: Mapping[Over, str] = {
     "cpus": "Enough processor for a worker, by the time of the job",
@@ -33,27 +33,30 @@ def with_enough(curves: Iterable[ScalingCurve], rows: Sequence[Row], plan: Froze
         if curve.metric != metric:
             yield curve
             continue
-        columns = [row.columns[scope] for row in rows for scope in curve.scopes if scope in row.columns]
-        x_of = {column.scope.text: number_of(curve.over, column.group.spec) for column in columns}
-        levels = sorted(x_of, key=x_of.__getitem__)
-        measured = {row.label: [scope for scope in levels if scope in row.columns] for row in rows if not row.excluded}
-        comparisons = sum(max(0, len(scopes) - 1) for scopes in measured.values())
+        measured = {  # (level, group) by label
+            row.label: sorted(
+                (
+                    (number_of(curve.over, (of := row.columns[scope].group).spec), of)
+                    for scope in curve.scopes
+                    if scope in row.columns
+                ),
+                key=itemgetter(0),
+            )
+            for row in rows
+            if not row.excluded
+        }
+        comparisons = sum(max(0, len(levels) - 1) for levels in measured.values())
         texts = {}
-        for row in rows:
-            *fewer, most = measured.get(row.label) or [""]
-            if not fewer:
+        for label, levels in measured.items():
+            if len(levels) < 2:
                 continue
-            largest = row.columns[most].group
-            question = question_of("enough", curve.metric, largest, plan)
-            verdicts = [
-                PairComparison(row.columns[scope].group, largest, question, plan.alpha(comparisons)).verdict() for scope in fewer
-            ]
+            *fewer, (most, largest) = levels
+            question = plan.question("enough", curve.metric, largest.spec.experiment)
+            verdicts = [PairComparison(group, largest, question, plan.alpha(comparisons)).verdict() for _, group in fewer]
             if all(verdict.outcome is not Outcome.NOT_JUDGED for verdict in verdicts):
-                texts[row.label] = _text([x_of[scope] for scope in fewer], x_of[most], verdicts, unit)
-            elif failed := [
-                x_of[scope] for scope in (*fewer, most) if any(run.is_failure for run in row.columns[scope].group.runs)
-            ]:
-                texts[row.label] = f"more than {max(failed):g} {unit}, with which runs failed"
+                texts[label] = _text([level for level, _ in fewer], most, verdicts, unit)
+            elif failed := [level for level, group in levels if any(run.is_failure for run in group.runs)]:
+                texts[label] = f"more than {max(failed):g} {unit}, with which runs failed"
         yield replace(curve, enough=texts)
 
 

@@ -16,7 +16,7 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import MISSING, counted
 from tuneoff.base.packages import release
 from tuneoff.judge.answers.analysis_plan import Frozen
-from tuneoff.judge.answers.answer import ROBUST, Question, Verdict
+from tuneoff.judge.answers.answer import ROBUST, Verdict
 from tuneoff.judge.answers.judging import PairComparison
 from tuneoff.judge.answers.phrases import difference_text, is_decided, seen_text, signed
 from tuneoff.judge.choice.added import PER_JOB, PER_REPORT, PER_TRIAL
@@ -102,15 +102,13 @@ def _with_derived(group: Group, longer: Group | None) -> Group:
     trials = 0 if longer is None else longer.spec.experiment.budget.trials - group.spec.experiment.budget.trials
     runs = []
     for run in group.runs:
-        parts = [run.metric(name) for name in PER_JOB]
-        derived = {ADDED_TO_TRIAL: run.metric(PER_TRIAL)}
-        if all(part is not None and part.value is not None for part in parts):
-            seconds = sum(part.value for part in parts if part is not None and part.value is not None) / MILLISECONDS
-            derived[ADDED_TO_JOB] = metric_value(seconds, "s")
-        peak = run.metric(TREE)
-        if peak is not None and peak.value is not None and run.seed in peaks:
-            derived[PER_FURTHER_TRIALS] = metric_value(1000 * (peaks[run.seed] - peak.value) / trials, "MB")
-        runs.append(run.with_metrics({name: figure for name, figure in derived.items() if figure is not None}))
+        parts = [part for name in PER_JOB if (part := run.number(name)) is not None]
+        derived = {} if (trial := run.metric(PER_TRIAL)) is None else {ADDED_TO_TRIAL: trial}
+        if len(parts) == len(PER_JOB):
+            derived[ADDED_TO_JOB] = metric_value(sum(parts) / MILLISECONDS, "s")
+        if (peak := run.number(TREE)) is not None and run.seed in peaks:
+            derived[PER_FURTHER_TRIALS] = metric_value(1000 * (peaks[run.seed] - peak) / trials, "MB")
+        runs.append(run.with_metrics(derived))
     return replace(group, runs=tuple(runs))
 
 
@@ -120,7 +118,7 @@ def history(framework: str, figures: Sequence[Figure], plan: Frozen) -> Iterator
     for metric, groups in figures:
         trials, shortest = _trials(groups), _trials(figures[0][1])
         name = FIGURES[metric][0].lower() + ("" if trials == shortest else f" of {counted(trials, 'trial')}")
-        question = question_of(name, metric, groups[0], plan)
+        question = plan.question(name, metric, groups[0].spec.experiment)
         verdicts = [
             PairComparison(newer, older, question, plan.alpha(comparisons)).verdict() for older, newer in pairwise(groups)
         ]
@@ -146,12 +144,6 @@ def history(framework: str, figures: Sequence[Figure], plan: Frozen) -> Iterator
 
 def _trials(groups: Sequence[Group]) -> int:
     return groups[0].spec.experiment.budget.trials
-
-
-def question_of(name: str, metric: str, group: Group, plan: Frozen) -> Question:
-    unit = group.estimate(metric).unit
-    (question,) = replace(plan, questions={name: metric}).questions_of(group.spec.experiment, {metric: unit})
-    return question
 
 
 def residuals(metric: str, groups: Sequence[Group]) -> tuple[float, Floats]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from tuneoff.base.capabilities import Capabilities, Offer, Support
 from tuneoff.base.commands import install_command
@@ -82,8 +83,7 @@ class Request:
         return names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bracket:
+class Bracket(NamedTuple):
     """The places of the settings that are used; `is_exact`: all of them are at the asked one. Without any, `outside` says
     why: by size what was asked for and what was measured, or nothing where only the combination was not."""
 
@@ -149,8 +149,7 @@ class Exclusion(StrEnum):
     UNKNOWN = "not known"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
+class Obstacle(NamedTuple):
     """One constraint that an adapter does not meet, and why."""
 
     kind: Exclusion
@@ -165,7 +164,6 @@ class Candidate:
     """
 
     adapter: str
-    framework: str
     obstacles: tuple[Obstacle, ...] = ()
     notes: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
@@ -183,7 +181,7 @@ def candidate_of(listing: AdapterListing, request: Request, faults: Sequence[Fau
     """
     name, adapter = listing.plugin.name, listing.adapter
     if adapter is None:
-        return Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=Exclusion.ABSENT, text=listing.text),))
+        return Candidate(adapter=name, obstacles=(Obstacle(Exclusion.ABSENT, listing.text),))
     platforms = listing.platforms
     capabilities = adapter.capabilities_on(request.platform or platforms[0])
     results = [result for result in faults if _is_of(result.adapter, name, request.platform or platforms[0])]
@@ -203,7 +201,6 @@ def candidate_of(listing: AdapterListing, request: Request, faults: Sequence[Fau
     wanted = platforms if request.platform is None else (request.platform,)
     return Candidate(
         adapter=name,
-        framework=capabilities.framework,
         obstacles=tuple(_obstacles(name, capabilities, request, results)),
         notes=tuple(notes),
         platforms=tuple(platform for platform in wanted if platform in platforms),
@@ -215,36 +212,34 @@ def _obstacles(name: str, capabilities: Capabilities, request: Request, results:
     platform = request.platform
     if platform is not None and platform not in capabilities.platforms:
         text = f"platform {platform!r}: adapter {name!r} has only {', '.join(capabilities.platforms)}"
-        yield Obstacle(kind=Exclusion.TUNEOFF, text=text)  # adapters declare no platforms that their frameworks lack
+        yield Obstacle(Exclusion.TUNEOFF, text)  # adapters declare no platforms that their frameworks lack
     for kind, wanted, offers in _strategies(capabilities, request):
         offer = offers.get(wanted)
         if offer is None:
-            yield Obstacle(kind=Exclusion.TUNEOFF, text=f"{kind} {wanted!r}: adapter {name!r} does not list it")
+            yield Obstacle(Exclusion.TUNEOFF, f"{kind} {wanted!r}: adapter {name!r} does not list it")
         elif offer.support is not Support.YES:
-            yield Obstacle(
-                kind=Exclusion(offer.support.value), text=f"{kind} {wanted!r}" + (f": {offer.note}" if offer.note else "")
-            )
+            yield Obstacle(Exclusion(offer.support.value), f"{kind} {wanted!r}" + (f": {offer.note}" if offer.note else ""))
     if request.must_retry and capabilities.retry is not Support.YES:
-        yield Obstacle(kind=Exclusion(capabilities.retry.value), text="trying a lost trial again")
+        yield Obstacle(Exclusion(capabilities.retry.value), "trying a lost trial again")
     by = _BY[request.faults_by]
     decisive = [result for result in results if result.setting == request.faults_by]
     for fault in request.must_survive:
         of_fault = [result for result in decisive if result.fault == fault]
         bad = [result for result in of_fault if result.outcome is not None and result.outcome not in SURVIVED]
         if bad:
-            yield Obstacle(kind=Exclusion.FAULTS, text=f"{fault} {by}: {bad[0].outcome}, {bad[0].reason} ({bad[0].file})")
+            yield Obstacle(Exclusion.FAULTS, f"{fault} {by}: {bad[0].outcome}, {bad[0].reason} ({bad[0].file})")
         elif not any(result.outcome is not None or result.reason == NO_SUCH_PART for result in of_fault):
             reason = f": {of_fault[0].reason}" if of_fault else ""
-            yield Obstacle(kind=Exclusion.UNKNOWN, text=f"{fault} {by}: no result{reason}")
+            yield Obstacle(Exclusion.UNKNOWN, f"{fault} {by}: no result{reason}")
     if not request.never_silently_wrong:
         return
     tried = [result for result in decisive if result.was_tried]
     if not tried:
-        yield Obstacle(kind=Exclusion.UNKNOWN, text=f"faults {by}: no result")
+        yield Obstacle(Exclusion.UNKNOWN, f"faults {by}: no result")
     for result in tried:
         if result.outcome == FaultOutcome.WRONG:
             text = f"{result.fault} {by}: silently wrong, {result.reason} ({result.file})"
-            yield Obstacle(kind=Exclusion.FAULTS, text=text)
+            yield Obstacle(Exclusion.FAULTS, text)
 
 
 def _strategies(capabilities: Capabilities, request: Request) -> Sequence[tuple[str, str, Mapping[str, Offer]]]:

@@ -52,7 +52,7 @@ def price(row: Row, weights: Mapping[str, float], scopes: Sequence[Scope]) -> tu
     usd = total = 0.0
     for column in row.columns.values():
         runs = [run for run in column.group.unskipped if run.has_ended]
-        costs = [cost.value for run in runs if (cost := run.metric(COST)) is not None and cost.value is not None]
+        costs = [cost for run in runs if (cost := run.number(COST)) is not None]
         must_meet = column.group.spec.experiment.objective.stop
         results = sum(run.is_done and (not must_meet or value(run, GOAL).value is not None) for run in runs)
         if not results or len(costs) < len(runs):

@@ -54,7 +54,7 @@ def sentences(
 
     `is_filtered`: the rows are those alone that meet a request.
     """
-    named = [row for row in rows if not row.is_floor and not row.excluded]
+    named = [row for row in rows if row.is_candidate]
     compared = {row.label: row for row in named if row.has_done}
     if not named:
         yield "Nothing to choose from: no framework has a done run on a real platform."
@@ -66,7 +66,7 @@ def sentences(
         return
     if len(compared) == 1:
         only = "meets the request and was measured" if is_filtered else "was measured"
-        lines = iter([f"Nothing to choose from: only {_only(compared).name} {only}."])
+        lines = iter([f"Nothing to choose from: only {next(iter(compared.values())).name} {only}."])
     elif certainty is Certainty.SHOWN:
         lines = _chosen(evidence, compared, chosen[0])
     elif certainty is Certainty.DESCRIBED:
@@ -214,7 +214,7 @@ def _confidence(evidence: PairEvidence, rows: Mapping[str, Row], won: Mapping[st
 
 def _strategy(rows: Mapping[str, Row]) -> str:
     """Return what all runs of a setting share: `sampler random`, `sampler tpe + asha`, `default samplers`."""
-    scope = _only(rows).first.scope
+    scope = next(iter(rows.values())).first.scope
     if scope.sampler == DEFAULT:
         return with_pruner("default samplers", scope.pruner)
     return f"sampler {with_pruner(scope.sampler, scope.pruner)}"
@@ -249,10 +249,6 @@ def _not_shown(evidence: PairEvidence, pairs: Collection[tuple[str, str]]) -> It
 
 def _noun(question: Question) -> str:
     return _NOUNS.get(question.metric) or _NOUNS.get(question.name, question.name)
-
-
-def _only(rows: Mapping[str, Row]) -> Row:
-    return next(iter(rows.values()))
 
 
 class Lengths(NamedTuple):

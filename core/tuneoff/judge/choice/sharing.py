@@ -55,17 +55,16 @@ def _shared(run: Run, group: Group, alone: float | None) -> Run:
     failed = next((copy for copy in copies if copy.has_failed), None)
     if failed is not None:
         return failed
-    times = [time for copy in copies if (time := value(copy, JOB).value)]
+    times, why = [time for copy in copies if (time := value(copy, JOB).value)], ""
     if len(times) < len(copies):
         why = "one of its copies has no job time"
-        slowdown, fairness = missing("x", why), missing("%", why)
     elif not _together(copies, min(times)):
-        slowdown, fairness = missing("x", NOT_TOGETHER), missing("%", NOT_TOGETHER)
-    else:
-        mean = sum(times) / len(times)
-        slowdown = metric_value(mean / alone, "x") if alone else missing("x", NOT_ALONE)
-        fairness = metric_value(jain([1 / time for time in times]), "%")
-    return run.with_metrics({SLOWDOWN: slowdown, FAIRNESS: fairness})
+        why = NOT_TOGETHER
+    if why:
+        return run.with_metrics({SLOWDOWN: missing("x", why), FAIRNESS: missing("%", why)})
+    mean = sum(times) / len(times)
+    slowdown = metric_value(mean / alone, "x") if alone else missing("x", NOT_ALONE)
+    return run.with_metrics({SLOWDOWN: slowdown, FAIRNESS: metric_value(jain([1 / time for time in times]), "%")})
 
 
 def _together(copies: Sequence[Run], shortest: float) -> bool:

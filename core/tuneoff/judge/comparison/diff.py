@@ -7,10 +7,10 @@ is otherwise is told.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuneoff.base.format import counted
 from tuneoff.errors import ExperimentError
@@ -28,7 +28,7 @@ from tuneoff.judge.comparison.environments import (
 )
 from tuneoff.judge.comparison.values import ABSENT, compare_values, values_of
 from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
-from tuneoff.judge.results import EXCLUDED, Results, Scope, units
+from tuneoff.judge.results import EXCLUDED, Results, Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.record.run_record import FAILED
 
@@ -41,8 +41,7 @@ Sides = tuple[str, str]  # what A has and what B has, as text
 OTHER_MACHINE = "another machine: only counts of trials and how good they are can be compared"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedGroups:
+class MatchedGroups(NamedTuple):
     """The runs that both folders planned of one adapter entry in one scope, so of the same experiment."""
 
     old: Group
@@ -172,9 +171,11 @@ def compared(old: Results, new: Results, baseline: str | None = None) -> Compari
     group_of = {run.run_id: group for group in both[1] for run in group.runs}
     matched = []  # in the order of the old folder
     for group in both[0]:
-        shared = [run.run_id for run in group.runs if run.run_id in group_of]
+        shared = {run.run_id: group_of[run.run_id] for run in group.runs if run.run_id in group_of}
         if shared:
-            matched.append(MatchedGroups(old=_restricted(group, {*shared}), new=_restricted(group_of[shared[0]], {*shared})))
+            sides = (group, next(iter(shared.values())))
+            restricted = (replace(side, runs=tuple(run for run in side.runs if run.run_id in shared)) for side in sides)
+            matched.append(MatchedGroups(*restricted))
     if not matched:
         others = {run.spec.adapter: run.spec for run in reversed(new.planned)}
         twins = ((run.spec, others[run.spec.adapter]) for run in old.planned if run.spec.adapter in others)
@@ -229,14 +230,12 @@ def _changes(
 ) -> Iterator[Change]:
     """Yield each question of each entry, judged by what the old folder froze, at its family's size."""
     plan = frozen(old.plan.analysis)
-    runs = [run for group in matched for run in group.old.runs]
-    unit_of = units(runs, plan.questions.values())
     firsts = [group for group in matched if group.old.spec.replicate == 0]  # an equal entry again is for the noise
     in_scope = Counter(group.old.scope for group in firsts)
     of_scope = {group.old.scope: group for group in firsts if group.old.label == baseline}
     for group in firsts:
         alpha = plan.alpha(in_scope[group.old.scope])
-        for question in plan.questions_of(group.old.spec.experiment, unit_of):
+        for question in plan.questions_of(group.old.spec.experiment):
             blocked = None  # or why it is not compared
             base = of_scope.get(group.old.scope) if baseline else group
             bases = (base.new, base.old) if base and base is not group else ()
@@ -323,10 +322,6 @@ def differences(old: RunSpec, new: RunSpec) -> list[str]:
     unequal = [name for name in names if ours.get(name) != theirs.get(name)]
     texts = [f"{name.removeprefix('experiment.')} {ours.get(name)!r} became {theirs.get(name)!r}" for name in unequal[:MOST]]
     return [*texts, *([f"{len(unequal) - MOST} more"] if len(unequal) > MOST else [])]
-
-
-def _restricted(cell: Group, run_ids: Set[str]) -> Group:
-    return replace(cell, runs=tuple(run for run in cell.runs if run.run_id in run_ids))
 
 
 def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tuneoff.record.run_record import RunRecord
 
@@ -13,8 +13,7 @@ ValueKey = tuple[int, str, int, str]  # seed, digest of the configuration, epoch
 Values = Mapping[ValueKey, str]  # as text that only equal bits share
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedValues:
+class ComparedValues(NamedTuple):
     """The values of the epochs that both sides trained."""
 
     configurations: frozenset[tuple[int, str]]  # seed, digest

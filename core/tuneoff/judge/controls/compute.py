@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import Any, Literal
 
 from tuneoff.experiment.analysis import Margin, quality_margin
-from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Question
@@ -26,9 +25,8 @@ from tuneoff.judge.controls.same_configuration import (
     Setting,
     same_configurations,
     setting_text,
-    settings,
 )
-from tuneoff.judge.groups import Group, grouped, noise_pairs
+from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
 from tuneoff.judge.results import EXCLUDED, POOL, Results
 from tuneoff.judge.stats.equivalence import Equivalence, EquivalenceAnswer, equivalence, mean_interval
 from tuneoff.judge.stats.location import Interval
@@ -72,7 +70,7 @@ def controls(results: Results) -> Controls:
     analysis = results.plan.analysis
     plan = frozen(analysis)
     confidence = plan.confidence
-    all_settings = settings(grouped(results))
+    all_settings = [*map(tuple, by_scope(group for group in grouped(results) if group.unskipped).values())]
     return Controls(
         same_configurations=tuple(same_configurations(all_settings)),
         pairs=tuple(pairs_of(all_settings, analysis, 1 - confidence)),
@@ -95,50 +93,39 @@ class Effect:
     failures: tuple[int, int] = (0, 0)
 
 
-def effects(all_settings: Sequence[Setting], primary_metric: str, confidence: float) -> list[Effect]:
-    """Return the effects on the selected quality and on the metric that decides; none where there is nothing to subtract."""
-    metrics = dict.fromkeys((QUALITY, primary_metric))
-    result: list[Effect] = []
-    for kind, group, other, (name, other_name) in _pairs(all_settings):
-        records = [run for side in (group, other) for run in side.done.values()]
-        for metric in metrics:
-            unit = next((run.metrics[metric].unit for run in records if metric in run.metrics), "")
-            bare = Effect(kind=kind, one=name, other=other_name, metric=metric, unit=unit)
-            if group.excluded or other.excluded:
-                result.append(replace(bare, reason=EXCLUDED))
-                continue
-            paired = differences(group, other, metric)
-            mean = mean_interval(paired.values, confidence, paired.scale) if paired.lacking is None else None
-            result.append(replace(bare, interval=mean, reason=paired.lacking, failures=paired.failures))
-    return result
+def effects(all_settings: Sequence[Setting], primary_metric: str, confidence: float) -> Iterator[Effect]:
+    """Yield the effects on the selected quality and on the metric that decides; none where there is nothing to subtract.
 
-
-def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group, tuple[str, str]]]:
-    """Yield (kind, one, other, their names): first what models add, then what runtimes do, then chance."""
+    First what models add, then what runtimes do, then chance.
+    """
     every = [group for groups in all_settings for group in groups]
     # The group of the same entry, pruner and variant with random search.
-    keys = [(group.label, group.scope.pruner, variant_text(group.spec.experiment.variant)) for group in every]
+    keys = [(group.label, group.scope.pruner, group.variant) for group in every]
     random = {key: group for key, group in reversed([*zip(keys, every, strict=True)]) if group.scope.sampler == SAMPLER}
-    for key, group in zip(keys, every, strict=True):
-        plain = random.get(key) if group.scope.sampler not in NOT_MODELS else None
-        if plain is not None:
-            yield "algorithm", group, plain, (f"{group.label} {setting_text(group)}", SAMPLER)
+    pairs: list[tuple[Kind, Group, Group, str]] = [
+        ("algorithm", group, random[key], SAMPLER)
+        for key, group in zip(keys, every, strict=True)
+        if group.scope.sampler not in NOT_MODELS and key in random
+    ]
     for groups in all_settings:
-        pool = next(
-            (
-                candidate
-                for candidate in groups
-                if not candidate.excluded and candidate.adapter == POOL and candidate.replicate == 0
-            ),
-            None,
-        )
-        if pool is not None and pool.scope.sampler == SAMPLER:
-            for group in groups:
-                if group is not pool and group.replicate == 0:
-                    yield "runtime", group, pool, (f"{group.label} {setting_text(group)}", pool.label)
-    for groups in all_settings:
-        for again, first in noise_pairs(groups):
-            yield "noise floor", again, first, (f"{again.label} {setting_text(again)}", first.label)
+        pools = [group for group in groups if not group.excluded and group.adapter == POOL and group.replicate == 0]
+        pairs += [
+            ("runtime", group, pool, pool.label)
+            for pool in pools[:1]
+            for group in groups
+            if group is not pool and group.replicate == 0 and pool.scope.sampler == SAMPLER
+        ]
+    pairs += [("noise floor", again, first, first.label) for groups in all_settings for again, first in noise_pairs(groups)]
+    for kind, group, other, other_name in pairs:
+        for metric in dict.fromkeys((QUALITY, primary_metric)):
+            name = f"{group.label} {setting_text(group)}"
+            bare = Effect(kind=kind, one=name, other=other_name, metric=metric, unit=group.estimate(metric).unit)
+            if group.excluded or other.excluded:
+                yield replace(bare, reason=EXCLUDED)
+                continue
+            values, scale, failures, lacking = differences(group, other, metric)
+            mean = mean_interval(values, confidence, scale) if lacking is None else None
+            yield replace(bare, interval=mean, reason=lacking, failures=failures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +145,7 @@ def kolmogorov_smirnov(sample: Sequence[float], other: Sequence[float]) -> Kolmo
     method = "exact" if max(len(sample), len(other)) <= EXACT_UP_TO else "asymp"
     with warnings.catch_warnings():  # scipy takes the asymptotic distribution where the exact one overflows, and warns
         warnings.simplefilter("ignore", RuntimeWarning)
-        result = stats.ks_2samp(sample, other, alternative="two-sided", method=method)
+        result = stats.ks_2samp(sample, other, method=method)
     return KolmogorovSmirnov(distance=float(result.statistic), p=float(result.pvalue), n=len(sample), m=len(other))
 
 
@@ -174,19 +161,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         greatest = max(greatest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = greatest
     return adjusted
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
-    """One − other of a metric by seed, in its unit, and the greatest size of what was subtracted.
-
-    `failures`: runs of the two that failed. `lacking`: why nothing can be said of the mean.
-    """
-
-    values: tuple[float, ...]
-    scale: float
-    failures: tuple[int, int]
-    lacking: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,17 +212,21 @@ def pairs_of(all_settings: Sequence[Setting], analysis: Mapping[str, Any], alpha
     return [*pairs, *noise]
 
 
-def differences(group: Group, other: Group, metric: str) -> Differences:
-    """Return group − other of a metric by seed. A seed in which one failed leaves no mean; in which both did, nothing."""
+def differences(group: Group, other: Group, metric: str) -> tuple[list[float], float, tuple[int, int], str | None]:
+    """Return group − other of a metric by seed, in its unit, the greatest size of what was subtracted, how many runs of each
+    failed, and why nothing can be said of the mean.
+
+    A seed in which one failed leaves no mean; in which both did, nothing.
+    """
     question = Question(name="", metric=metric, unit="", better="max", scale="difference", margin=None, margin_text="")
     paired = by_seed(group, other, question)
-    values = tuple(row.difference for row in paired.usable if row.difference is not None and row.reason != BOTH_FAILED)
+    values = [row.difference for row in paired.usable if row.difference is not None and row.reason != BOTH_FAILED]
     lacking = paired.excluded
     if any(map(math.isinf, values)):
         lacking = FAILED
     elif len(values) < FEWEST_SEEDS:
         lacking = lacking or f"{metric} in both of {len(values)} seeds, fewer than {FEWEST_SEEDS}"
-    return Differences(values=values, scale=paired.scale, failures=paired.failures, lacking=lacking)
+    return values, paired.scale, paired.failures, lacking
 
 
 def differing_pairs(pairs: Sequence[EntryPair]) -> list[EntryPair]:
@@ -263,21 +241,20 @@ def differing_pairs(pairs: Sequence[EntryPair]) -> list[EntryPair]:
 def _pair(group: Group, other: Group, margin: Margin, alpha: float, *, is_noise: bool = False) -> EntryPair:
     seeds = sorted(set(group.done) & set(other.done))
     ours, theirs = (list(_scores(side, seeds)) for side in (group, other))
-    scores, no_scores = None, None
+    scores = no_scores = quality = no_quality = None
     if min(len(ours), len(theirs)) < FEWEST_SCORES:
         no_scores = f"{len(ours)} and {len(theirs)} completed trials in common seeds, fewer than {FEWEST_SCORES}"
     else:
         scores = ScoreComparison(test=kolmogorov_smirnov(ours, theirs))
-    paired = differences(group, other, QUALITY)
-    quality, no_quality = None, None
+    values, scale, failures, lacking = differences(group, other, QUALITY)
     if margin.value is None:
         no_quality = margin.source
     elif not 0 < alpha < 0.5:
         no_quality = f"analysis.confidence must be above 0.5 for an interval to judge by, but it is {1 - alpha:g}"
-    elif paired.lacking is not None:
-        no_quality = paired.lacking
+    elif lacking is not None:
+        no_quality = lacking
     else:
-        quality = equivalence(paired.values, margin.value, alpha, paired.scale)
+        quality = equivalence(values, margin.value, alpha, scale)
     return EntryPair(
         setting=setting_text(group),
         one=group.label,
@@ -288,7 +265,7 @@ def _pair(group: Group, other: Group, margin: Margin, alpha: float, *, is_noise:
         no_scores=no_scores,
         quality=quality,
         no_quality=no_quality,
-        failures=paired.failures,
+        failures=failures,
         margin=margin,
     )
 

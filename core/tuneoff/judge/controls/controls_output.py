@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted, number
@@ -24,8 +24,7 @@ _EFFECTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """One control: its answer, what contradicts equal treatment, and the evidence."""
 
     answer: str
@@ -143,17 +142,12 @@ def _headline(pairs: Sequence[EntryPair]) -> str:
     scores = [pair.scores for pair in pairs if pair.scores is not None]
     parts = []
     if judged:
-        counts = {verdict: judged.count(verdict) for verdict in EquivalenceAnswer}
-        equivalent, different = counts[EquivalenceAnswer.EQUIVALENT], counts[EquivalenceAnswer.DIFFERENT]
-        part = f"selected quality equivalent in {equivalent} of {counted(len(pairs), 'pair')}"
+        counts = Counter(judged)
+        different, unshown = counts[EquivalenceAnswer.DIFFERENT], counts[EquivalenceAnswer.NOT_SHOWN]
+        part = f"selected quality equivalent in {counts[EquivalenceAnswer.EQUIVALENT]} of {counted(len(pairs), 'pair')}"
         part += f", different in {different}" if different else ""
-        part += (
-            f", not shown in {counts[EquivalenceAnswer.NOT_SHOWN]}, which is not different"
-            if counts[EquivalenceAnswer.NOT_SHOWN]
-            else ""
-        )
-        unjudged = len(pairs) - len(judged)
-        parts.append(part + (f", not judged in {unjudged}" if unjudged else ""))
+        part += f", not shown in {unshown}, which is not different" if unshown else ""
+        parts.append(part + (f", not judged in {len(pairs) - len(judged)}" if len(judged) < len(pairs) else ""))
     if scores:
         least = min(score.adjusted or 0.0 for score in scores)
         differing = sum(score.differs is True for score in scores)
@@ -165,13 +159,11 @@ def _headline(pairs: Sequence[EntryPair]) -> str:
 def _pair(pair: EntryPair, *, many: bool) -> tuple[str, str, str]:
     setting = f" ({pair.setting})" if many else ""
     name = f"{pair.one}, {pair.other}{setting}" + (" [A/A]" if pair.is_noise else "")
-    if pair.scores is None:
-        scores = f"scores: {pair.no_scores}"
-    else:
-        test = pair.scores.test
-        p = f"p {test.p:.2g}" if pair.scores.adjusted is None else f"p {pair.scores.adjusted:.2g}"
-        scores = f"scores: D {test.distance:.3f}, {p}, {test.n} and {test.m} trials"
-    return name, scores, _quality(pair)
+    scores = pair.no_scores
+    if pair.scores is not None:
+        test, p = pair.scores.test, pair.scores.test.p if pair.scores.adjusted is None else pair.scores.adjusted
+        scores = f"D {test.distance:.3f}, p {p:.2g}, {test.n} and {test.m} trials"
+    return name, f"scores: {scores}", _quality(pair)
 
 
 def _quality(pair: EntryPair) -> str:

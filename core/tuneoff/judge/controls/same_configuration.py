@@ -6,14 +6,14 @@ Whatever differs then between the adapters is orchestration alone, and interfere
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.judge.comparison.values import ABSENT, Values, compare_values, values_of
-from tuneoff.judge.groups import Group, by_scope
+from tuneoff.judge.groups import Group
 from tuneoff.judge.results import POOL
 from tuneoff.record.run_record import RunRecord
 
@@ -156,11 +156,6 @@ def _differences(values: Mapping[str, Values], held: Set[str]) -> Iterator[Diffe
             yield Difference(
                 seed=seed, configuration=digest, epoch=epoch, metric=metric, values=shared, excluded_only=excluded_only
             )
-
-
-def settings(groups: Iterable[Group]) -> list[Setting]:
-    """Return the settings of these groups, those without runs of their own left out."""
-    return [tuple(setting) for setting in by_scope(group for group in groups if group.unskipped).values()]
 
 
 def setting_text(group: Group) -> str:

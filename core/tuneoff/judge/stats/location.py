@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-NEGLIGIBLE = 1e-12  # a weight
-
 
 def checked(values: Sequence[float], what: str = "values") -> Floats:
     """Return the values as an array of one dimension.
@@ -71,6 +69,10 @@ class Interval:
     def over(self, divisor: float) -> Interval:
         """Return it in another unit: everything divided by a number above 0."""
         return replace(self, estimate=self.estimate / divisor, low=self.low / divisor, high=self.high / divisor)
+
+    def __neg__(self) -> Interval:
+        """Return the interval of the opposite difference."""
+        return replace(self, estimate=-self.estimate, low=-self.high, high=-self.low)
 
 
 def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0) -> Interval:

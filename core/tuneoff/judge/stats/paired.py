@@ -7,9 +7,8 @@ and what it costs: docs/statistics.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tuneoff.judge.stats import signed_rank
 from tuneoff.judge.stats.location import Interval, checked, coverage, depth, middle
@@ -24,8 +23,7 @@ ROUNDING = 1e-12  # of the greatest size: equal values, once subtracted, may dif
 OFF_GRID = 1e-6  # of a step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What the differences one − other say, the interval that decided, and the two-sided p of the same test."""
 
     relation: Relation
@@ -62,19 +60,13 @@ def judge(
     Raises:
         ValueError: there is no difference, one is NaN, or alpha or margin is out of range.
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"`0 < alpha < 1` must hold, but got {alpha}")
-    if margin is not None and not margin > 0:
-        raise ValueError(f"`margin > 0` must hold, but got {margin}")
-    clean, step, unit, tolerance = _prepared(differences, grid_step, rounding_scale)
-    if estimator == "hodges-lehmann":
-        bounds = signed_rank.bounds(clean[None, :], alpha, step, tolerance)
-        interval = _interval(bounds.estimate[0], bounds.low[0], bounds.high[0], alpha, clean.size, SIGNED_RANK)
-        p = float(bounds.p[0])
+    clean, step, unit, tolerance = _prepared(differences, margin, alpha, grid_step, rounding_scale)
+    if estimator == "median":
+        bounds, method = _sign(clean, alpha), "median, sign test"
     else:
-        interval, p = _sign(clean, alpha)
-    interval = _scaled(interval, unit, grid_step / 2)
-    return Judgement(relation=_relation(interval, margin, tolerance * unit), interval=interval, p=p)
+        bounds, method = signed_rank.bounds(clean[None, :], alpha, step, tolerance), SIGNED_RANK
+    (judgement,) = _judgements(bounds, clean.size, method, margin, alpha, unit, tolerance, grid_step / 2)
+    return judgement
 
 
 def judge_without_each(
@@ -87,26 +79,50 @@ def judge_without_each(
     """
     import numpy as np
 
+    clean, step, unit, tolerance = _prepared(differences, margin, alpha, grid_step, rounding_scale)
+    n = clean.size
+    if n < 2:
+        raise ValueError(f"at least 2 differences must be given, but got {n}")
+    rows = np.tile(clean, (n, 1))[~np.eye(n, dtype=bool)].reshape(n, -1)  # (n, n - 1)
+    bounds = signed_rank.bounds(rows, alpha, step, tolerance)
+    return tuple(_judgements(bounds, n - 1, SIGNED_RANK, margin, alpha, unit, tolerance, grid_step / 2))
+
+
+def _prepared(
+    differences: Sequence[float], margin: float | None, alpha: float, grid_step: float, rounding_scale: float
+) -> tuple[Floats, float, float, float]:
+    """Return differences without rounding, their grid step, the unit that they are in, and what is rounding in it."""
     if not 0 < alpha < 1:
         raise ValueError(f"`0 < alpha < 1` must hold, but got {alpha}")
-    clean, step, unit, tolerance = _prepared(differences, grid_step, rounding_scale)
-    if clean.size < 2:
-        raise ValueError(f"at least 2 differences must be given, but got {clean.size}")
-    rows = np.tile(clean, (clean.size, 1))[~np.eye(clean.size, dtype=bool)].reshape(clean.size, -1)  # (n, n - 1)
-    bounds = signed_rank.bounds(rows, alpha, step, tolerance)
-    judgements = []
-    for estimate, low, high, p in zip(bounds.estimate, bounds.low, bounds.high, bounds.p, strict=True):
-        interval = _scaled(_interval(estimate, low, high, alpha, rows.shape[1], SIGNED_RANK), unit, grid_step / 2)
-        relation = _relation(interval, margin, tolerance * unit)
-        judgements.append(Judgement(relation=relation, interval=interval, p=float(p)))
-    return tuple(judgements)
-
-
-def _prepared(differences: Sequence[float], grid_step: float, rounding_scale: float) -> tuple[Floats, float, float, float]:
-    """Return differences without rounding, their grid step, the unit that they are in, and what is rounding in it."""
+    if margin is not None and not margin > 0:
+        raise ValueError(f"`margin > 0` must hold, but got {margin}")
     array = checked(differences, "differences")
     clean, step = without_rounding(array, grid_step, rounding_scale)
     return clean, step, step if step > 0 else 1.0, 0.0 if step > 0 else rounding(array, rounding_scale)
+
+
+def _judgements(
+    bounds: signed_rank.Bounds,
+    n: int,
+    method: str,
+    margin: float | None,
+    alpha: float,
+    unit: float,
+    tolerance: float,
+    half_step: float,
+) -> Iterator[Judgement]:
+    """Yield the judgement of each row, with its interval in the metric's unit, at least half a grid step to each side."""
+    for row in zip(*bounds, strict=True):
+        estimate, low, high, p = map(float, row)
+        interval = Interval(
+            estimate=estimate * unit,
+            low=min(low * unit, estimate * unit - half_step),
+            high=max(high * unit, estimate * unit + half_step),
+            confidence=1 - alpha,
+            n=n,
+            method=method,
+        )
+        yield Judgement(relation=_relation(interval, margin, tolerance * unit), interval=interval, p=p)
 
 
 def _relation(interval: Interval, margin: float | None, tolerance: float) -> Relation:
@@ -118,29 +134,17 @@ def _relation(interval: Interval, margin: float | None, tolerance: float) -> Rel
     return "above" if interval.low > 0 else "below"
 
 
-def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
+def _sign(differences: Floats, alpha: float) -> signed_rank.Bounds:
     """Return the median with the order statistics that bound it without interpolation, and the p of the sign test."""
     import numpy as np
 
     ordered = np.sort(differences)
-    n = ordered.size
-    estimate = middle(ordered.tolist())
-    k = depth(n, 1 - alpha)
-    low, high = (float(ordered[k - 1]), float(ordered[n - k])) if k else (-math.inf, math.inf)
+    n, k = ordered.size, depth(ordered.size, 1 - alpha)
+    low, high = (ordered[k - 1], ordered[n - k]) if k else (-math.inf, math.inf)
     against = min(int((ordered <= 0).sum()), int((ordered >= 0).sum()))
     p = min(1.0, 1 - coverage(n, against + 1))
-    return _interval(estimate, low, high, alpha, n, "median, sign test"), p
-
-
-def _interval(estimate: float, low: float, high: float, alpha: float, n: int, method: str) -> Interval:
-    return Interval(estimate=float(estimate), low=float(low), high=float(high), confidence=1 - alpha, n=n, method=method)
-
-
-def _scaled(interval: Interval, unit: float, half: float) -> Interval:
-    """Return the interval in the metric's unit, at least half a grid step to each side of the estimate."""
-    estimate = interval.estimate * unit
-    low, high = min(interval.low * unit, estimate - half), max(interval.high * unit, estimate + half)
-    return _interval(estimate, low, high, 1 - interval.confidence, interval.n, interval.method)
+    rows = (np.array([value]) for value in (middle(ordered.tolist()), low, high, p))
+    return signed_rank.Bounds(*rows)
 
 
 def rounding(differences: Floats, scale: float = 0.0) -> float:

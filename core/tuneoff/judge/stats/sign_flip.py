@@ -19,9 +19,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tuneoff.judge.stats.location import Interval, checked
 from tuneoff.judge.stats.paired import rounding
@@ -37,8 +36,7 @@ MOST_EXACT = 13  # units: 8 191 subsets that are not empty
 DRAWS = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignFlip:
+class SignFlip(NamedTuple):
     """The weighted mean of the differences with the interval of the test, its two-sided p, and how many units were flipped."""
 
     interval: Interval  # n: the units
@@ -105,7 +103,7 @@ def sign_flip(
         low, high = min(estimate, float(ordered[k - 1])) - half_step, max(estimate, float(ordered[means.size - k])) + half_step
     n = totals.shape[1]
     method = f"mean, {'all' if n <= MOST_EXACT else DRAWS} sign flips"
-    return SignFlip(interval=Interval(estimate=estimate, low=low, high=high, confidence=1 - alpha, n=n, method=method), p=p)
+    return SignFlip(Interval(estimate=estimate, low=low, high=high, confidence=1 - alpha, n=n, method=method), p)
 
 
 def _by_unit(values: Floats, weights: Floats, units: Sequence[Hashable]) -> Floats:

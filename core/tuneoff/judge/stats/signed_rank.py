@@ -19,9 +19,8 @@ J. W. Pratt, J. Am. Stat. Assoc. 54 (1959) 655.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tuneoff.judge.stats.location import Floats
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 EQUAL = 1e-9  # relative; probabilities that are equal but for rounding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(NamedTuple):
     """Estimate, interval and two-sided p of each row; p is at most alpha exactly where the interval excludes 0."""
 
     estimate: Floats  # (rows,)
@@ -106,7 +104,7 @@ def bounds(rows: Floats, alpha: float, grid_step: float = 0.0, tolerance: float 
     p = np.minimum(1.0, 2 * null_distribution(n)[against])
     if k == 0:
         infinite = np.full(len(rows), np.inf)
-        return Bounds(estimate=estimate, low=-infinite, high=infinite, p=p)
+        return Bounds(estimate, -infinite, infinite, p)
     low, high = below[:, k - 1].copy(), above[:, pairs - k].copy()
     if grid_step > 0:
         low = _spread(below, low, k)
@@ -116,7 +114,7 @@ def bounds(rows: Floats, alpha: float, grid_step: float = 0.0, tolerance: float 
             p[row] = max(p[row], exact_p(rows[row]))
             if p[row] > alpha * (1 + EQUAL):
                 low[row], high[row] = min(low[row], 0.0), max(high[row], 0.0)
-    return Bounds(estimate=estimate, low=low, high=high, p=p)
+    return Bounds(estimate, low, high, p)
 
 
 def exact_p(differences: Floats) -> float:

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from tuneoff.base.commands import command, path_text, split_command
 from tuneoff.base.files import make_folder
-from tuneoff.base.format import MISSING, counted, duration_text, figure, number, score
+from tuneoff.base.format import MISSING, counted, duration_text, number, score
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.layout import RECORD, REPORT
 from tuneoff.errors import ResultsError
@@ -34,7 +34,6 @@ from tuneoff.judge.answers.phrases import display_unit, scope_text
 from tuneoff.judge.choice.choice import ENERGY, Choice, Setting
 from tuneoff.judge.choice.choose import choose, time_question
 from tuneoff.judge.results import Results, read_results
-from tuneoff.judge.stats.location import Interval
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_bytes
 from tuneoff.tell.page import frameworks, runs, texts
@@ -210,13 +209,6 @@ def mean_difference(pair: OverTasks, across: AcrossTasks) -> FigureCell:
     return size_cell(pair.mean if not any(pair.failures) else None, compared_by(across))
 
 
-def interval_cell(interval: Interval | None) -> FigureCell:
-    """Return an estimate and, below it, its bounds."""
-    if interval is None:
-        return FigureCell(MISSING)
-    return FigureCell(figure(interval.estimate), f"{figure(interval.low)} to {figure(interval.high)}")
-
-
 def p_text(pair: OverTasks) -> str:
     """Return the p of a pair; it is never 0."""
     if pair.p is None:
@@ -234,7 +226,7 @@ def with_command(text: str) -> Markup:
 
 
 _FILTERS = (  # `{{ verdict | pair_cell }}`
-    *(mean_difference, interval_cell, p_text),
+    *(mean_difference, p_text),
     *(frameworks.added_cell, frameworks.added_range, frameworks.report_cell, frameworks.job_cell, frameworks.job_range),
     *(frameworks.failed, frameworks.ratio_cell, frameworks.ratio_cells, frameworks.signs_used),
     *(frameworks.run_cells, figure_cell, drawing.strip, job_parts.bars, shares.drawn),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from tuneoff.base.format import MISSING, counted, number
 from tuneoff.base.identity import canonical_json, digest
-from tuneoff.experiment.names import variant_text
 from tuneoff.judge.groups import Group, grouped
 from tuneoff.judge.results import EXCLUDED, POOL, Results
 from tuneoff.judge.stats.location import middle
@@ -25,17 +24,16 @@ class Interference:
     """Ratios of an adapter's busy wall and CPU seconds per configuration to the pool's; none with a `reason`."""
 
     label: str
-    variant: str = ""
-    excluded: str = ""
-    wall: Sequence[float] = ()
-    cpu: Sequence[float] = ()
-    pairs: int = 0
-    unequal: int = 0  # pairs left out: their metrics were not equal bit for bit, so they are not the same work
-    reason: str | None = None
+    variant: str
+    excluded: str
+    wall: Sequence[float]
+    cpu: Sequence[float]
+    pairs: int
+    unequal: int  # pairs left out: their metrics were not equal bit for bit, so they are not the same work
+    reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(NamedTuple):
     """A completed trial: its metrics as a digest, and what it used, in ns."""
 
     bits: str
@@ -55,22 +53,20 @@ def interference(results: Results) -> list[Interference]:
     by_variant: dict[str, dict[str, tuple[Group, _Works]]] = {}
     for group in grouped(results):
         if group.scope.sampler == SAMPLER and group.done:
-            by_label = by_variant.setdefault(variant_text(group.spec.experiment.variant), {})
-            works = by_label.setdefault(group.label, (group, {}))[1]
+            _, works = by_variant.setdefault(group.variant, {}).setdefault(group.label, (group, {}))
             for seed, trial in ((seed, trial) for seed, run in group.done.items() for trial in run.trials):
-                # One that was trained to its end at once: a retry trains some epochs twice.
-                if trial.state != "completed" or len(trial.attempts) != 1:
-                    continue
-                (attempt,) = trial.attempts
-                metrics: list[Mapping[str, Any]] = [epoch.metrics for epoch in attempt.epochs]
-                used = busy_cpu(attempt)
-                work = _Work(digest(canonical_json(metrics)), busy_ns(attempt), used[0] if used is not None else None)
-                works.setdefault((seed, trial.digest), []).append(work)
-    outcomes = []
-    for variant, by_label in by_variant.items():
-        pool = by_label.pop(POOL, None)
-        outcomes += [_result(variant, group, works, pool[1] if pool is not None else None) for group, works in by_label.values()]
-    return outcomes
+                if trial.state == "completed" and len(trial.attempts) == 1:  # a retry trains some epochs twice
+                    (attempt,) = trial.attempts
+                    metrics: list[Mapping[str, Any]] = [epoch.metrics for epoch in attempt.epochs]
+                    used = busy_cpu(attempt)
+                    work = _Work(digest(canonical_json(metrics)), busy_ns(attempt), used[0] if used is not None else None)
+                    works.setdefault((seed, trial.digest), []).append(work)
+    return [
+        _result(variant, group, works, by_label.get(POOL, (group, None))[1])
+        for variant, by_label in by_variant.items()
+        for label, (group, works) in by_label.items()
+        if label != POOL
+    ]
 
 
 def interference_lines(results: Sequence[Interference]) -> list[str]:
@@ -98,15 +94,21 @@ def interference_json(results: Sequence[Interference]) -> list[dict[str, Any]]:
 
 def _ratio(ratios: Sequence[float], reason: str) -> dict[str, Any]:
     source = f"events of both, per configuration over {POOL}"
-    about = {"unit": "ratio", "kind": "derived", "source": source, "coverage": None}
-    if not ratios:
-        return {"value": None, "low": None, "high": None, "n_samples": 0, "reason_if_null": reason, **about}
-    values = {"value": middle(ratios), "low": min(ratios), "high": max(ratios), "n_samples": len(ratios)}
-    return {**values, "reason_if_null": None, **about}
+    return {
+        "value": middle(ratios) if ratios else None,
+        "low": min(ratios, default=None),
+        "high": max(ratios, default=None),
+        "n_samples": len(ratios),
+        "reason_if_null": None if ratios else reason,
+        "unit": "ratio",
+        "kind": "derived",
+        "source": source,
+        "coverage": None,
+    }
 
 
 def _line(result: Interference) -> str:
-    name = result.label + (f" {result.variant}" if result.variant else "")
+    name = f"{result.label} {result.variant}".rstrip()
     if not result.wall:
         return f"{name}: {MISSING} ({result.reason or NO_TIME})"
     cpu = f"CPU time {_range(result.cpu)}" if result.cpu else f"CPU time {MISSING}"
@@ -119,22 +121,25 @@ def _range(ratios: Sequence[float]) -> str:
 
 
 def _result(variant: str, group: Group, works: _Works, pool: _Works | None) -> Interference:
-    unknown = Interference(label=group.label, variant=variant, excluded=group.excluded)
-    if group.excluded:
-        return replace(unknown, reason=EXCLUDED)
-    if pool is None:
-        return replace(unknown, reason=f"no run of {POOL} with {SAMPLER} is done")
-    pairs = [pair for key, trials in works.items() for pair in zip(trials, pool.get(key, ()), strict=False)]
+    pairs = [pair for key, trials in works.items() for pair in zip(trials, (pool or {}).get(key, ()), strict=False)]
     equal = [(work, other) for work, other in pairs if work.bits == other.bits]
-    if not equal:
+    reason = None
+    if group.excluded:
+        reason = EXCLUDED
+    elif pool is None:
+        reason = f"no run of {POOL} with {SAMPLER} is done"
+    elif not pairs:
         reason = "no configuration was trained to its end by both in one seed"
-        if pairs:
-            reason = f"the metrics of all {len(pairs)} pairs differ: it is not the same work"
-        return replace(unknown, unequal=len(pairs), reason=reason)
-    return replace(
-        unknown,
-        wall=[work.busy_ns / other.busy_ns for work, other in equal if other.busy_ns],
-        cpu=[work.cpu_ns / other.cpu_ns for work, other in equal if work.cpu_ns is not None and other.cpu_ns],
-        pairs=len(equal),
-        unequal=len(pairs) - len(equal),
+    elif not equal:
+        reason = f"the metrics of all {len(pairs)} pairs differ: it is not the same work"
+    compared = [] if reason is not None else equal
+    return Interference(
+        label=group.label,
+        variant=variant,
+        excluded=group.excluded,
+        wall=[work.busy_ns / other.busy_ns for work, other in compared if other.busy_ns],
+        cpu=[work.cpu_ns / other.cpu_ns for work, other in compared if work.cpu_ns is not None and other.cpu_ns],
+        pairs=len(compared),
+        unequal=0 if group.excluded else len(pairs) - len(equal),
+        reason=reason,
     )

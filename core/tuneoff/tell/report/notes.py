@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tuneoff.base.commands import command
 from tuneoff.base.format import ESTIMATED, MISSING, counted, figure, listed, number, shown_unit
@@ -47,8 +47,7 @@ GOAL = ("goal.seconds", "waste.post_goal.time", "waste.post_goal.trials", "waste
 SAVED = ("pruning.saved_epochs", "pruning.saved_time", "pruning.saved_energy")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class Circumstances(NamedTuple):
     """One line per meter with why no better one was taken, and per intensity and prices; more than one only if runs differ."""
 
     meters: tuple[str, ...] = ()
@@ -110,10 +109,10 @@ def notes(groups: Sequence[Group]) -> list[str]:
     by_label: dict[str, list[Conditions]] = {}
     for group in groups:
         by_label.setdefault(group.label, []).append(group.conditions)
-    limits = _shared(by_label, lambda conditions: conditions.cpu_limits)
-    reports = _shared(by_label, lambda conditions: tuple(REPORTS.get(report, report) for report in conditions.reports))
-    lines += [f"Limit of a slot's processors: {text}." for text in limits]
-    lines += [f"Epochs reported to the framework: {text}." for text in reports]
+    limits = {label: [text for of in of_label for text in of.cpu_limits] for label, of_label in by_label.items()}
+    reports = {label: [REPORTS.get(text, text) for of in of_label for text in of.reports] for label, of_label in by_label.items()}
+    lines += [f"Limit of a slot's processors: {text}." for text in _shared(limits)]
+    lines += [f"Epochs reported to the framework: {text}." for text in _shared(reports)]
     for label, of_label in by_label.items():
         if changed := dict.fromkeys(text for conditions in of_label for text in conditions.changed_defaults):
             lines.append(f"{label} is changed against its defaults: {'; '.join(changed)}.")
@@ -271,11 +270,11 @@ def _waste(groups: Sequence[Group]) -> Iterator[str]:
             yield f"{name(group)}: pruning saved {', '.join(saved)} (estimated, medians)."
 
 
-def _shared(by_label: Mapping[str, Sequence[Conditions]], texts: Callable[[Conditions], tuple[str, ...]]) -> list[str]:
+def _shared(by_label: Mapping[str, Iterable[str]]) -> list[str]:
     """Return one text: the one that all have, or each one with those who have it; none where nobody has one."""
     labels: dict[str, list[str]] = {}
-    for label, of_label in by_label.items():
-        for text in dict.fromkeys(text for conditions in of_label for text in texts(conditions)):
+    for label, texts in by_label.items():
+        for text in dict.fromkeys(texts):
             labels.setdefault(text, []).append(label)
     if len(labels) < 2:
         return list(labels)

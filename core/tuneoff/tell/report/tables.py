@@ -10,6 +10,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tuneoff.base.clock import MILLISECONDS
@@ -35,6 +36,7 @@ from tuneoff.experiment.metric_catalogue import STEPS, Metric, metric
 from tuneoff.experiment.names import training_name
 from tuneoff.experiment.plan import RULES
 from tuneoff.judge.answers.answer import Answers, Outcome
+from tuneoff.judge.answers.phrases import claims, sentence
 from tuneoff.judge.choice.choice import (
     ENERGY,
     QUALITY,
@@ -425,14 +427,13 @@ def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Itera
     came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
     yield f"{answers.name}: {counted(total, 'planned run')}: {came}"
     yield ""
-    for (question, where), grouped in groupby(answers.claims, key=lambda claim: (claim.question, claim.where)):
-        heading = ", ".join(filter(None, (question, where)))
-        claims = list(grouped)
-        if len(claims) == 1 or not heading:  # a claim that is alone keeps its heading in its line
-            yield from (claim.sentence for claim in claims)
+    for heading, grouped in groupby(claims(answers), key=itemgetter(0)):
+        texts = [text for _, text in grouped]
+        if len(texts) == 1 or not heading:  # a claim that is alone keeps its heading in its line
+            yield from (sentence(heading, text) for text in texts)
         else:
             yield f"{heading}:"
-            yield from (f"  - {claim.text}" for claim in claims)
+            yield from (f"  - {text}" for text in texts)
     yield ""
     yield "What cannot be concluded:"
     yield from (f"  - {warning.long}" for warning in warnings)
