@@ -10,7 +10,6 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -52,39 +51,22 @@ def query(url: str, text: str) -> list[tuple[dict[str, str], float]]:
     return [(one["metric"], float(one["value"][1])) for one in json.loads(content)["data"]["result"]]
 
 
-@dataclass(frozen=True)
-class Server:
-    """A server that scrapes addresses five times a second, where something may listen later."""
+@contextlib.contextmanager
+def prometheus(folder: Path, targets: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """Run a server with a target of its own for each of these labels, scraped five times a second from 5 s after its start on.
 
-    url: str
-    addresses: tuple[str, ...]
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    @contextlib.contextmanager
-    def ready(self) -> Iterator[str]:
-        """Yield its URL, and end it at the end of the block."""
-        with ending(self.process):
-            until(lambda: is_up(f"{self.url}/-/ready") or self.process.poll() is not None)
-            assert self.process.poll() is None, self.log.read_text()
-            yield self.url
-
-
-def start_prometheus(folder: Path, targets: Sequence[Mapping[str, str]]) -> Server:
-    """Start a server that has a target of its own for each of these labels; it looks for them only 5 s after its start."""
+    Yields its URL and the targets' addresses, where something may listen later.
+    """
     folder.mkdir()
-    addresses = tuple(f"127.0.0.1:{free_port()}" for _ in targets)
+    addresses = [f"127.0.0.1:{free_port()}" for _ in targets]
     static = [{"targets": [address], "labels": dict(labels)} for address, labels in zip(addresses, targets, strict=True)]
     scrape = {"job_name": "test", "scrape_interval": SCRAPE, "scrape_timeout": SCRAPE, "static_configs": static}
     (folder / "prometheus.yml").write_text(json.dumps({"scrape_configs": [scrape]}))  # JSON is YAML
-    port = free_port()
-    options = [
-        f"--config.file={folder}/prometheus.yml",
-        f"--storage.tsdb.path={folder}/data",
-        f"--web.listen-address=127.0.0.1:{port}",
-    ]
-    log = folder / "log.txt"
-    return Server(f"http://127.0.0.1:{port}", addresses, started(["prometheus", *options], log), log)
+    url = f"http://127.0.0.1:{free_port()}"
+    options = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    command = ["prometheus", *options, f"--web.listen-address={url.removeprefix('http://')}"]
+    with program(command, folder / "log.txt", f"{url}/-/ready"):
+        yield url, addresses
 
 
 @contextlib.contextmanager
@@ -116,37 +98,22 @@ class Powercap:
         fresh.replace(self._base / zone / "energy_uj")  # at once: the exporter reads at any time
 
 
-def listens(port: int) -> bool:
-    """Tell whether something takes connections at a port of 127.0.0.1."""
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
-
-
 def is_up(answers: str | int) -> bool:
-    """Tell whether a page is there, or something at a port."""
-    return listens(answers) if isinstance(answers, int) else get(answers) is not None
-
-
-def started(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start a program."""
-    with log.open("wb") as output:
-        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    """Tell whether a page is there, or something takes connections at a port of 127.0.0.1."""
+    if isinstance(answers, str):
+        return get(answers) is not None
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", answers)) == 0
 
 
 @contextlib.contextmanager
 def program(command: Sequence[str], log: Path, answers: str | int) -> Iterator[None]:
     """Run a program until the block ends; it is up when the page `answers` is there, or something at that port."""
-    process = started(command, log)
-    with ending(process):
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
         until(lambda: is_up(answers) or process.poll() is not None)
         assert process.poll() is None, log.read_text()
-        yield
-
-
-@contextlib.contextmanager
-def ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """End a process at the end of the block."""
-    try:
         yield
     finally:
         process.terminate()

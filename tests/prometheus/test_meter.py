@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import time
 from collections import defaultdict
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from prometheus.fake_server import Answer, FakePrometheus, failure, success
+from tuneoff.cli.main import main
 from tuneoff.meter import MeterError
 from tuneoff.record.samples.reader import DomainEnergy
 from tuneoff_meters.prometheus.meter import PrometheusMeter
@@ -256,3 +259,25 @@ def test_no_answer_after_the_run_is_one_line_and_no_energy(server: FakePrometheu
     server.override = lambda endpoint, parameters: answer if "ms]" in parameters["query"] else None
     with pytest.raises(MeterError, match=told):
         one.collect(*window())
+
+
+def test_a_server_that_is_not_there_ends_the_command_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "http://127.0.0.1:1"
+    file = tmp_path / "metered.yaml"
+    power = {"meter": "prometheus", "options": {"url": url}}
+    space, budget = {"x": {"type": "float", "low": 0.0, "high": 1.0}}, {"trials": 1, "epochs_per_trial": 1}
+    matrix = {
+        "name": "metered",
+        "workload": "null",
+        "search_space": space,
+        "budget": budget,
+        "adapters": ["serial"],
+        "power": power,
+    }
+    file.write_text(json.dumps(matrix))  # JSON is YAML
+    assert main(["compare", str(file), "--output", str(tmp_path / "results")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"Prometheus must be reachable at {url}, but: Connection refused" in line
+    assert not list(tmp_path.glob("results/runs/*"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,10 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from prometheus.conftest import Take
-from prometheus.real_servers import Powercap, needs_servers, node_exporter, query
+from prometheus.real_servers import Powercap, needs_servers, node_exporter, prometheus, query
 from tuneoff.meter import MeterError
-from tuneoff.record.samples.schema import PowerSample
+from tuneoff.record.samples.reader import DomainEnergy
 from tuneoff_meters.prometheus.meter import PrometheusMeter
 from waiting import until
 
@@ -58,35 +57,22 @@ def burning(nodes: dict[Powercap, float], counters: dict[Powercap, float]) -> It
         thread.join()
 
 
-def energy(found: list[PowerSample], domain: str, start_ns: int, end_ns: int) -> float:
-    """Return the joules of a domain between two moments, linear between samples."""
-
-    def at(t: int) -> float:
-        those = [(one.t, one.joules or 0.0) for one in found if one.domain == domain]
-        for (before, low), (after, high) in itertools.pairwise(those):
-            if before <= t <= after:
-                return low + (high - low) * (t - before) / (after - before)
-        raise AssertionError(f"{domain} is not known at that time")
-
-    return at(end_ns) - at(start_ns)
-
-
 def own(url: str, text: str, unit: str = "watts") -> PrometheusMeter:
     return PrometheusMeter({"url": url, "domains": {"wall": {"query": text, "unit": unit}}})
 
 
 def test_the_energy_of_two_real_nodes_is_what_their_counters_did_and_own_promql_is_the_servers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: Take
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="node-a"))
     a, b = Powercap(tmp_path / "a", ZONES), Powercap(tmp_path / "b", ZONES)
     counters = {a: 262_000.0, b: 5.0}
     with ExitStack() as stack:
-        server = take("two nodes")
-        for node, address in zip((a, b), server.addresses, strict=True):
+        labels = [{"instance": "node-a:9100"}, {"instance": "node-b:9100"}]
+        url, addresses = stack.enter_context(prometheus(tmp_path / "server", labels))
+        for node, address in zip((a, b), addresses, strict=True):
             stack.enter_context(node_exporter(node.root, address))
         stack.enter_context(burning({a: A, b: B}, counters))
-        url = stack.enter_context(server.ready())
         enough = "count(count_over_time(node_rapl_dram_joules_total[9s]) > 12)"
         until(lambda: [count for _, count in query(url, enough)] == [2])
         meter = PrometheusMeter({"url": url})
@@ -99,10 +85,13 @@ def test_the_energy_of_two_real_nodes_is_what_their_counters_did_and_own_promql_
         used = {node: counters[node] - started[node] for node in (a, b)}
         found = meter.collect(start, end)
         assert meter.problems == []
-        for node, name in ((a, "node-a"), (b, "node-b")):
-            assert energy(found, f"{name}/package-0", start, end) == pytest.approx(used[node], rel=TOLERANCE)
-            assert energy(found, f"{name}/dram-0", start, end) == pytest.approx(used[node] / 10, rel=TOLERANCE)
-        assert {sample.domain for sample in found} == set(expected)
+        domains: dict[str, DomainEnergy] = defaultdict(DomainEnergy)
+        for sample in found:
+            domains[sample.domain].take(sample)
+        energies = {name: domain.series().energy(start, end) for name, domain in domains.items()}
+        packages = {"node-a/package-0": used[a], "node-b/package-0": used[b]}
+        drams = {"node-a/dram-0": used[a] / 10, "node-b/dram-0": used[b] / 10}
+        assert energies == pytest.approx({**packages, **drams}, rel=TOLERANCE)
         assert PrometheusMeter({"url": url, "nodes": "node-b"}).description.domains == expected[2:]
         assert any(sample.t >= end for sample in found)  # it waited for the scrape that covers the end
         query_text = "sum by (instance) (node_rapl_package_joules_total) # all"

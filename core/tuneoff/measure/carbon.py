@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, intensity_text, series_window, wall_time
-from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
-from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, EnergyPiece, split
-from tuneoff.measure.spans import PARTS, jct_ns, part_reasons, partition
+from tuneoff.measure.attribution.account import EnergyAccount, job_parts, job_pieces
+from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, EnergyPiece
+from tuneoff.measure.spans import PARTS, jct_ns
 from tuneoff.record.metric_value import MetricValue, metric_value, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
@@ -100,24 +100,17 @@ def _of_trials(run: RunRecord, account: EnergyAccount, intensity: Intensity, sta
 
 def _of_job(run: RunRecord, account: EnergyAccount, intensity: Intensity, start_wall_ns: int) -> dict[str, MetricValue]:
     """Return JCINT, and the CO2e of the job as a whole, without its test, and in each part of its time."""
-    unknown, parts, reasons = account.job_reason, partition(run), part_reasons(run)
-    pieces = tuple(job_pieces(account)) if unknown is None else ()
+    pieces, inside, reasons = job_parts(run, account)
     job = emission(pieces, intensity, start_wall_ns)
-    spans = {name: span for name, span in parts.items() if span is not None}
-    inside = dict(zip(spans, split(pieces, list(spans.values())), strict=True))
     grams = functools.partial(account.value, unit="g", by=intensity_text(intensity))
-    steps: dict[str, float | None] = {
-        part: emission(inside[part], intensity, start_wall_ns).grams if part in inside else None for part in parts
-    }
-    no_part = {part: unknown or (reasons[part] if part not in inside else None) for part in parts}
-    test = steps["test"]
+    steps = {part: emission(inside.get(part, ()), intensity, start_wall_ns).grams for part in PARTS}
     no_energy = None if job.joules > 0 else "the job used no energy that the meter saw"
     mean = job.intensity if job.joules > 0 else None
     return {
-        "carbon.job": grams(job.grams, reason=unknown),
-        "carbon.job_without_test": grams(job.grams - test if test is not None else None, reason=no_part["test"]),
-        "carbon.job_intensity": _intensity(account, intensity, mean, unknown or no_energy, account.n_samples),
-        **{f"carbon.step.{part}": grams(value, reason=no_part[part]) for part, value in steps.items()},
+        "carbon.job": grams(job.grams, reason=account.job_reason),
+        "carbon.job_without_test": grams(job.grams - steps["test"], reason=reasons["test"]),
+        "carbon.job_intensity": _intensity(account, intensity, mean, account.job_reason or no_energy, account.n_samples),
+        **{f"carbon.step.{part}": grams(value, reason=reasons[part]) for part, value in steps.items()},
     }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_text
 from tuneoff.experiment.spec import Workers
-from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
+from tuneoff.measure.attribution.account import EnergyAccount, job_parts
 from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, joules
 from tuneoff.measure.spans import NO_END, PARTS, jct_ns, part_reasons, partition
 from tuneoff.measure.waste import POLICIES, no_goal, wasted_segments
@@ -194,26 +194,20 @@ def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, Met
 
 def _own_premises(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, MetricValue]:
     """Return the tariff of the job's energy, and of each step's."""
-    tariff = prices.usd_per_kwh
-    reason = account.reason or account.job_reason
-    if tariff is None:
-        reason = f"the price file ({prices.name}) has no `usd_per_kwh`; add it there"
-    pieces = tuple(job_pieces(account)) if reason is None else ()
+    pieces, inside, reasons = job_parts(run, account)
+    tariff = prices.usd_per_kwh or 0.0  # a file of own premises has one
 
     def paid(energy: float, reason: str | None) -> MetricValue:
-        if reason is not None or tariff is None:
-            return _missing(reason or "no tariff")
+        if reason is not None:
+            return _missing(reason)
         return account.value(energy / JOULES_PER_KWH * tariff, "USD", by=_source(prices))
 
-    values = {"cost.job": paid(joules(pieces), reason)}
-    reasons = part_reasons(run)
-    for step, within in partition(run).items():
-        unknown = reason or (reasons[step] if within is None else None)
-        spent = joules(pieces, within) if within is not None else 0.0
-        values[f"cost.step.{step}"] = paid(spent, unknown)
-        if step == "test":
-            values["cost.job_without_test"] = paid(joules(pieces) - spent, unknown)
-    return values
+    total = joules(pieces)
+    return {
+        "cost.job": paid(total, account.reason or account.job_reason),
+        "cost.job_without_test": paid(total - joules(inside.get("test", ())), reasons["test"]),
+        **{f"cost.step.{part}": paid(joules(inside.get(part, ())), reasons[part]) for part in PARTS},
+    }
 
 
 def _missing(reason: str) -> MetricValue:

@@ -9,7 +9,7 @@ from typing import Any
 from tuneoff.base.identity import digest
 from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.measure.presence import START_GRAIN_NS, Presence, presence_of
 from tuneoff.measure.slots import greatest_overlap, trial_window
@@ -59,8 +59,7 @@ def with_declared(run: RunRecord, presence: Presence | None = None) -> RunRecord
         *_data(run, spec),
         _code(run),
         _algorithm(run),
-        _sampler(run, spec),
-        _pruner(run, spec),
+        *_strategies(run, spec),
         _goal(run, spec),
         *_space(run, spec),
     )
@@ -255,12 +254,11 @@ def _code(run: RunRecord) -> Comparison:
     git = workload.get("git") or {}
     declared = {"package": workload.get("package"), "url": git.get("url"), "commit": git.get("commit"), "sha256": before}
     agrees: bool | None = None
-    how = "SHA-256 over the Python files of the workload's package, before the matrix and after the run"
-    if before is None or after is None:
-        how = NOT_RECORDED if not workload else "the workload's Python files could not be read"
-    else:
-        agrees = before == after
-        how = how if agrees else "the workload's code was changed between the start of the matrix and the end of the run"
+    how = "the workload's Python files could not be read" if workload else NOT_RECORDED
+    if not (before is None or after is None):
+        agrees, how = True, "SHA-256 over the Python files of the workload's package, before the matrix and after the run"
+        if before != after:
+            agrees, how = False, "the workload's code was changed between the start of the matrix and the end of the run"
     return declared if workload else None, {"sha256": after} if after is not None else None, agrees, how
 
 
@@ -269,42 +267,36 @@ def _algorithm(run: RunRecord) -> Comparison:
     return text, text, None, "as the workload's class declares it" if text else "the workload declares none"
 
 
-def _sampler(run: RunRecord, spec: RunSpec) -> Comparison:
-    strategy, flags = spec.experiment.sampler, {flag.name for flag in run.flags}
-    agrees: bool | None = None
-    how = "the framework's class and version, as its adapter names them"
-    if FOREIGN in flags:
-        agrees, how = False, "trials trained configurations beyond the given list"
-    elif strategy.name in LISTED and any(trial.used_ticket for trial in run.trials):
-        agrees, how = True, "every configuration trained is of the given list"
-    elif "sampler_without_model" in flags:
-        how += "; the budget ends before its model is first used (flag sampler_without_model)"
-    return _strategy(run, "sampler", strategy, agrees, how)
-
-
-def _pruner(run: RunRecord, spec: RunSpec) -> Comparison:
-    strategy, flags = spec.experiment.pruner, {flag.name for flag in run.flags}
+def _strategies(run: RunRecord, spec: RunSpec) -> Iterator[Comparison]:
+    sampler, pruner, flags = spec.experiment.sampler, spec.experiment.pruner, {flag.name for flag in run.flags}
+    named = "the framework's class and version, as its adapter names them"
     stopped = sum(trial.state == "pruned" for trial in run.trials)
-    agrees: bool | None = None
-    how = "the framework's class and version, as its adapter names them"
-    if strategy.name == "none" and run.trials:
-        agrees = stopped == 0
-        how = "no trial was pruned" if agrees else f"{stopped} trials were pruned, but no pruner was declared"
-    elif strategy.name == "scripted" and run.trials:
-        agrees = NOT_STOPPED not in flags
-        how = "every trial stopped where it had to" if agrees else "trials that had to stop ran to their end"
-    return _strategy(run, "pruner", strategy, agrees, how)
-
-
-def _strategy(run: RunRecord, role: str, strategy: Strategy, agrees: bool | None, how: str) -> Comparison:
+    of_sampler: tuple[bool | None, str] = (None, named)
+    if FOREIGN in flags:
+        of_sampler = False, "trials trained configurations beyond the given list"
+    elif sampler.name in LISTED and any(trial.used_ticket for trial in run.trials):
+        of_sampler = True, "every configuration trained is of the given list"
+    elif "sampler_without_model" in flags:
+        of_sampler = None, f"{named}; the budget ends before its model is first used (flag sampler_without_model)"
+    of_pruner: tuple[bool | None, str] = (None, named)
+    if pruner.name == "none" and run.trials:
+        text = f"{stopped} trials were pruned, but no pruner was declared" if stopped else "no trial was pruned"
+        of_pruner = not stopped, text
+    elif pruner.name == "scripted" and run.trials:
+        is_missed = NOT_STOPPED in flags
+        of_pruner = (
+            not is_missed,
+            "trials that had to stop ran to their end" if is_missed else "every trial stopped where it had to",
+        )
     framework = " ".join(str(run.versions[key]) for key in ("framework", "framework_version") if run.versions.get(key))
-    observed = {"class": run.versions.get(role), "framework": framework or None}
-    return (
-        {"name": strategy.name, "options": dict(strategy.options)},
-        observed if run.versions.get(role) else None,
-        agrees,
-        how if run.versions.get(role) or agrees is not None else NOT_RECORDED,
-    )
+    for role, strategy, (agrees, how) in (("sampler", sampler, of_sampler), ("pruner", pruner, of_pruner)):
+        used = run.versions.get(role)
+        yield (
+            {"name": strategy.name, "options": dict(strategy.options)},
+            {"class": used, "framework": framework or None} if used else None,
+            agrees,
+            how if used or agrees is not None else NOT_RECORDED,
+        )
 
 
 def _goal(run: RunRecord, spec: RunSpec) -> Comparison:

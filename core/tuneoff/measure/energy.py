@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
-from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, joules, split
+from tuneoff.measure.attribution.account import EnergyAccount, job_parts
+from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, joules
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, default_ratio
 from tuneoff.measure.slots import slot_window
-from tuneoff.measure.spans import NO_BEST, NO_END, part_reasons, partition
+from tuneoff.measure.spans import NO_BEST, NO_END, PARTS, part_reasons, partition
 from tuneoff.record.metric_value import MetricValue, metric_value_or
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
@@ -80,17 +80,16 @@ def _of_trials(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]
 
 def _of_job(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     """Return the job's energy, with and without its test, per completed trial and epoch, and in each part of its time."""
-    parts, reasons = partition(run), part_reasons(run)
+    pieces, inside, reasons = job_parts(run, account)
     unknown = account.reason or account.job_reason
     completed = sum(trial.state == "completed" for trial in run.trials)
     epochs = sum(trial.epochs_trained for trial in run.trials)
-    pieces = tuple(job_pieces(account)) if unknown is None else ()
-    spans = {name: span for name, span in parts.items() if span is not None}
-    inside = {name: joules(within) for name, within in zip(spans, split(pieces, list(spans.values())), strict=True)}
-    no_test = unknown or (reasons["test"] if parts["test"] is None else None)
     total = joules(pieces)
     values = {}
-    for suffix, used, reason in (("", total, unknown), ("_without_test", total - inside.get("test", 0.0), no_test)):
+    for suffix, used, reason in (
+        ("", total, unknown),
+        ("_without_test", total - joules(inside.get("test", ())), reasons["test"]),
+    ):
         values[f"energy.job{suffix}"] = account.value(used, "J", reason)
         values[f"energy.per_completed_trial{suffix}"] = account.value(
             used / completed if completed else None, "J", reason or (None if completed else NO_COMPLETED), n_samples=completed
@@ -98,9 +97,8 @@ def _of_job(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     values["energy.per_trained_epoch"] = account.value(
         total / epochs if epochs else None, "J", unknown or (None if epochs else "no epoch was trained"), n_samples=epochs
     )
-    for name, span in parts.items():
-        reason = unknown or (reasons[name] if span is None else None)
-        values[f"energy.step.{name}"] = account.value(inside.get(name), "J", reason)
+    for part in PARTS:
+        values[f"energy.step.{part}"] = account.value(joules(inside.get(part, ())), "J", reasons[part])
     return values | {f"energy.job_{end}": value for end, value in _range(account, total, unknown)}
 
 

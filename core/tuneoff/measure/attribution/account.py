@@ -12,9 +12,9 @@ from typing import Any
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
 from tuneoff.measure.attribution.method import Rates, Uses, by_counters, by_rates, uses_of
-from tuneoff.measure.attribution.pieces import NOTHING, Attributed, EnergyPiece, joules
+from tuneoff.measure.attribution.pieces import NOTHING, Attributed, EnergyPiece, joules, split
 from tuneoff.measure.presence import Presence, presence_of
-from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns, partition
+from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns, part_reasons, partition
 from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing, weakest
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
@@ -107,8 +107,8 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
         reason += f": {header.reason}" if header.reason else ""
     elif not coverage and model is None:
         reason = NOT_COVERED
-    elif reason is None and domains.host:
-        reason = still(domains.host, uses.end_ns)
+    elif reason is None and domains.host and not any(series.energy(0, uses.end_ns) > 0 for series in domains.host.values()):
+        reason = f"the meter does not count: {', '.join(domains.host)} stood still over the run"
     if reason is not None:
         return _account(run, uses, reason=reason)
     # what no sample saw goes on at the power of the nearest second
@@ -169,6 +169,18 @@ def _account(
     )
 
 
+JobParts = tuple[Sequence[EnergyPiece], dict[str, list[EnergyPiece]], dict[str, str | None]]
+
+
+def job_parts(run: RunRecord, account: EnergyAccount) -> JobParts:
+    """Return the energy of the job, what of it lies in each part of its time that there is, and why that of a part is missing."""
+    unknown = account.reason or account.job_reason
+    pieces = tuple(job_pieces(account)) if unknown is None else ()
+    spans = {name: span for name, span in partition(run).items() if span is not None}
+    inside = dict(zip(spans, split(pieces, list(spans.values())), strict=True))
+    return pieces, inside, {part: unknown or (None if part in spans else reason) for part, reason in part_reasons(run).items()}
+
+
 def job_pieces(account: EnergyAccount) -> Iterator[EnergyPiece]:
     """Yield the energy of the job, trials first; all of it only where neither `reason` nor `job_reason` is set."""
     for pieces in account.attempts.values():
@@ -222,13 +234,6 @@ def unseen(power: Mapping[str, EnergySeries], silent: Sequence[str], end_ns: int
         if last < end_ns - longest_gap_ns:
             return f"{name} was sampled only up to {_seconds(last)} of the run's {_seconds(end_ns)}"
     return None
-
-
-def still(power: Mapping[str, EnergySeries], end_ns: int) -> str | None:
-    """Return why a host that used no energy at all is a meter that does not count; None where it does."""
-    if any(series.energy(0, end_ns) > 0 for series in power.values()):
-        return None
-    return f"the meter does not count: {', '.join(power)} stood still over the run"
 
 
 def _seconds(t: int) -> str:

@@ -21,7 +21,7 @@ Holder = tuple[int, int, AttemptKey]  # from, to, whose CPU time it is
 LONGEST_GAP_NS = 10_000_000_000  # between looks: what lies in a longer gap was not sampled
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CpuUse:
     """CPU time of the processes that train, by process name where it is not an attempt's."""
 
@@ -67,7 +67,6 @@ def cpu_use(run: RunRecord, sampled: Sampled, *, is_modelled: bool = False) -> C
     An attempt that ended without a reading, and that no sampler saw, is unknown; by the model it goes on at its mean rate.
     """
     use = CpuUse()
-    is_around_known, extrapolated = True, 0
     for name, items in attempts_by_process(run).items():
         curve = _CpuCurve(name, sampled, is_modelled)
         for key, attempt in items:
@@ -75,9 +74,10 @@ def cpu_use(run: RunRecord, sampled: Sampled, *, is_modelled: bool = False) -> C
             use.attempts[key] = []
         curve.finish()
         use.unknown.extend(curve.unknown)
-        is_around_known &= curve.is_whole
-        extrapolated += curve.extrapolated
-        use.around[name] = _share_out(curve.points, _holders(items), use.attempts)
+        use.is_around_known &= curve.is_whole
+        use.extrapolated += curve.extrapolated
+        holders = [(start, end, key) for key, attempt in items for start, end in busy(attempt)]
+        use.around[name] = _share_out(curve.points, holders, use.attempts)
         for key in curve.unknown:
             use.attempts.pop(key, None)
     for process in run.without_attempt:
@@ -85,11 +85,7 @@ def cpu_use(run: RunRecord, sampled: Sampled, *, is_modelled: bool = False) -> C
         curve.begin(process.started_ns)
         curve.finish()
         use.around[process.process] = _share_out(curve.points, [], use.attempts)
-    return CpuUse(use.attempts, use.around, use.unknown, is_around_known, extrapolated)
-
-
-def _holders(items: Sequence[tuple[AttemptKey, AttemptRecord]]) -> list[Holder]:
-    return [(start, end, key) for key, attempt in items for start, end in busy(attempt)]
+    return use
 
 
 class _CpuCurve:

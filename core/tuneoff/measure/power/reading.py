@@ -6,9 +6,10 @@ not for ever.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -26,6 +27,18 @@ FILE_BYTES = 10_000_000  # of a run's samples: beyond, the interval is the longe
 STEPS = 8  # the interval doubles each time that so many parts of it are full
 LONGEST_SECONDS = 5.0  # counters wrap, and a gap between samples that is too long is not covered
 _FORGETTING = 0.2  # weight of the last look in the mean cost
+
+
+@contextlib.contextmanager
+def noting(name: str, note: Callable[[str], None]) -> Iterator[threading.Event]:
+    """Note what goes wrong in a block: a plugin's own code may fail in any way, and must not end a run or its samples."""
+    is_done = threading.Event()  # for the block to set
+    try:
+        yield is_done
+    except MeterError as error:
+        note(str(error))
+    except Exception as error:
+        note(f"the power meter {name} failed: {type(error).__name__}: {error}")
 
 
 class MeterReader:
@@ -84,22 +97,16 @@ class MeterReader:
     def _read(self) -> float:
         """Read once, and return for how long at least to wait then."""
         before = time.thread_time()
-        wait = 0.0
-        try:
+        with noting(self._name, self._note) as is_read:
             samples = self._meter.read()
             if samples:
                 self._take(checked(samples))
             self.shares, self.memory = tuple(self._meter.gpu_shares()), tuple(self._meter.gpu_memory())
-        except MeterError as error:
-            self._note(str(error))
-            wait = AFTER_A_PROBLEM_SECONDS
-        except Exception as error:  # a plugin's own code may fail in any way, and must not end the run's samples
-            self._note(f"the power meter {self._name} failed: {type(error).__name__}: {error}")
-            wait = AFTER_A_PROBLEM_SECONDS
+            is_read.set()
         self._pace.spent(time.thread_time() - before)
         self.cpu_ns = time.thread_time_ns()
         self.has_answered = True
-        return wait
+        return 0.0 if is_read.is_set() else AFTER_A_PROBLEM_SECONDS
 
 
 def checked(samples: Iterable[PowerSample]) -> Sequence[PowerSample]:
@@ -188,18 +195,13 @@ def collected(
     shift_ns = start.monotonic_ns - start.wall_ns
 
     def ask() -> None:
-        with lock:
-            try:
-                samples = checked(list(meter.collect(start.wall_ns, time.time_ns())))
-                collected_samples.extend(msgspec.structs.replace(sample, t=sample.t + shift_ns) for sample in samples)
-                for problem in meter.problems:
-                    note(problem)
-                if not samples:
-                    note(f"the power meter {name} has no samples of this run")
-            except MeterError as error:
-                note(str(error))
-            except Exception as error:  # a plugin's own code may fail in any way, and must not end the run
-                note(f"the power meter {name} failed: {type(error).__name__}: {error}")
+        with lock, noting(name, note):
+            samples = checked(list(meter.collect(start.wall_ns, time.time_ns())))
+            collected_samples.extend(msgspec.structs.replace(sample, t=sample.t + shift_ns) for sample in samples)
+            for problem in meter.problems:
+                note(problem)
+            if not samples:
+                note(f"the power meter {name} has no samples of this run")
         is_done.set()
 
     threading.Thread(target=ask, name=f"meter-{name}", daemon=True).start()
