@@ -155,7 +155,7 @@ def _secret(option: str, variable: str) -> str:
     return secret
 
 
-class Answer(msgspec.Struct):
+class QueryAnswer(msgspec.Struct):
     """What the server answers, as far as it matters here."""
 
     status: Literal["success", "error"]
@@ -213,7 +213,7 @@ class PrometheusApi:
         """Return the result of a query. Raises: as `series`."""
         content = self._content({"query": query} if at is None else {"query": query, "time": f"{at:.3f}"})
         try:
-            answer = msgspec.json.decode(content, type=Answer)
+            answer = msgspec.json.decode(content, type=QueryAnswer)
             if answer.status == "error":
                 raise self._refused(200, content, None)
             self.warnings.update(dict.fromkeys(map(self._redacted, answer.warnings)))
@@ -254,7 +254,7 @@ class PrometheusApi:
 
     def _refused(self, code: int, content: bytes, location: str | None) -> MeterError:
         try:
-            reason, way_out = msgspec.json.decode(content, type=Answer).error, "correct the query or the options of `power`"
+            reason, way_out = msgspec.json.decode(content, type=QueryAnswer).error, "correct the query or the options of `power`"
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             way_out = "check that `url` is the server's root (what comes before /api/v1), and whether it is http or https"
             reason = next(iter(content.decode(errors="replace").strip().splitlines()), "")[:200]
@@ -303,7 +303,7 @@ def _without_port(node: str) -> str:
 
 def host_names(series: Sequence[Series], host_labels: Sequence[str]) -> list[tuple[str, str]]:
     """Return each series' node, and its name: without its port, where that tells it from the others."""
-    nodes = [next((one.metric[name] for name in host_labels if one.metric.get(name)), "") for one in series]
+    nodes = [next((entry.metric[name] for name in host_labels if entry.metric.get(name)), "") for entry in series]
     distinct = list(map(_without_port, set(nodes)))
     names = [_without_port(node) if distinct.count(_without_port(node)) == 1 else node for node in nodes]
     return [(node, name.replace("/", "_")) for node, name in zip(nodes, names, strict=True)]
@@ -352,8 +352,8 @@ class PrometheusMeter(PowerMeter):
             longest_gap_seconds=max(10.0, 2.5 * self._interval),
         )
         if wrong := ", ".join(sorted(chosen.idle_watts.keys() - domains.keys())):
-            known = ", ".join(sorted(domains))
-            raise MeterError(f"meter prometheus: `idle_watts` names {wrong}, but the domains are {known}; correct it")
+            domain_names = ", ".join(sorted(domains))
+            raise MeterError(f"meter prometheus: `idle_watts` names {wrong}, but the domains are {domain_names}; correct it")
         self.idle_watts = chosen.idle_watts or None
 
     def collect(self, start_wall_ns: int, end_wall_ns: int) -> list[PowerSample]:
@@ -446,8 +446,8 @@ class PrometheusMeter(PowerMeter):
         """Return why nothing was found: another node, another source, or no power metric at all."""
         has_none = f"{self._server} has no {self._source} metrics"
         if self._left_out:
-            nodes, known = (", ".join(sorted(names)[:8]) for names in (self._nodes, self._left_out))
-            return f"{self._server} has {self._source} metrics, but not of nodes {nodes}; known: {known}"
+            asked_for, others = (", ".join(sorted(names)[:8]) for names in (self._nodes, self._left_out))
+            return f"{self._server} has {self._source} metrics, but not of nodes {asked_for}; known: {others}"
         for name, readings in SOURCES.items():
             if name != self._source and any(self._api.series(f"count({reading.query})") for reading in readings):
                 return f"{has_none}, but has those of {name}; set `source: {name}`"

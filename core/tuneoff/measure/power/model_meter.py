@@ -38,10 +38,10 @@ class ModelOptions:
             raise ValueError("coefficients need both `joules_per_cpu_second` and `watts_per_core`")
         if self.cpu is not None or self.cpuinfo is not None:
             raise ValueError("takes either `cpu` or coefficients, but got both; remove one of them")
-        own = (dynamic, idle)
-        for values in zip(self.low or own, own, self.high or own, strict=True):
-            if list(values) != sorted(values):
-                raise ValueError(f"coefficients must hold low <= value <= high, but got {values}")
+        values = (dynamic, idle)
+        for bounded in zip(self.low or values, values, self.high or values, strict=True):
+            if list(bounded) != sorted(bounded):
+                raise ValueError(f"coefficients must hold low <= value <= high, but got {bounded}")
 
 
 class ModelMeter(PowerMeter):
