@@ -54,7 +54,7 @@ def test_a_part_that_is_left_out_and_one_that_is_counted_twice_leave_a_residual(
         key: tuple(EnergyPiece(start, end, energy / 2) for start, end, energy in pieces)
         for key, pieces in account.attempts.items()
     }
-    doubled = {**account.parts, "overhead": account.parts["overhead"] * 2}
+    doubled = {**account.parts, "overhead": [*account.parts["overhead"], *account.parts["overhead"]]}
     for broken, sign in ((replace(account, attempts=halved), 1), (replace(account, parts=doubled), -1)):
         with pytest.raises(AssertionError):
             check_whole(broken)

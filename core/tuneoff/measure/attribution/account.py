@@ -6,75 +6,28 @@ What the meter did not see of a run, by domain, decides whether its energy can b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
 from tuneoff.measure.attribution.method import Rates, Uses, by_counters, by_rates, uses_of
-from tuneoff.measure.attribution.pieces import NOTHING, Attributed, EnergyPiece, joules, split
+from tuneoff.measure.attribution.pieces import EnergyAccount, EnergyPiece, joules, split
 from tuneoff.measure.presence import Presence, presence_of
-from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns, part_reasons, partition
-from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing, weakest
+from tuneoff.measure.spans import NO_END, jct_ns, part_reasons, partition
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
-from tuneoff.record.samples.schema import Coefficients, EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 __all__ = ["EnergyAccount", "EnergyPiece", "energy_account", "job_pieces", "joules"]
 
+NOTHING = EnergyAccount()
 NO_SAMPLES = "no power was sampled in this run"
 NO_HOST_METER = "only accelerators or single slots are metered here, not the host"
 NOT_COVERED = "no power sample lies in the run"
 EVENLY = "accelerators evenly over their busy slots (an estimate: which processes used them is not known)"
 JOB_PARTS = ("overhead", "idle", "outside", "services")  # and the trials: what the job used
 LEAST_COVERAGE = 0.95  # of the run by samples: below, what was measured becomes an estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnergyAccount:
-    """A run's energy in pieces, in order of time; pieces may overlap. Empty with a `reason` where nothing is known.
-
-    `attempts`: the busy segments of each attempt. `parts` of the job besides them: `overhead` (of slots), `idle` (slots within
-    the slot window), `outside` (slots, neither busy nor overhead, outside of the slot window), `services` (all processes of the
-    framework that do not train, and the test). Not of the job: `others` (tuneoff's own supervision, processes that are not the
-    run's, idle power of cores that no slot reserves). `node`: what a meter saw of the node as a whole.
-    A part or attempt that is not there is unknown, never 0: `reasons` says why, and `job_reason` why the job as a whole is
-    unknown.
-    """
-
-    kind: Kind = "estimated"  # of what is attributed: derived (attributed from a counter) or estimated
-    source: str = ""
-    reason: str | None = None
-    n_samples: int = 0
-    coverage: float | None = None
-    node_kind: Kind = "estimated"
-    node_source: str = ""
-    attempts: Mapping[AttemptKey, tuple[EnergyPiece, ...]] = field(default_factory=dict)
-    parts: Mapping[str, tuple[EnergyPiece, ...]] = field(default_factory=dict)
-    node: tuple[EnergyPiece, ...] | None = None  # None: the model meters none
-    reasons: Mapping[str, str] = field(default_factory=dict)  # of missing parts; `trials` of missing attempts; `node`
-    job_reason: str | None = None
-    model: Coefficients | None = None  # by which this energy was estimated
-    use_kind: Kind = "derived"  # of CPU seconds; estimated where an attempt without a last reading was extended
-    cpu_seconds: float | None = None  # of the job; None where a part's are unknown
-    core_seconds: float | None = None  # reserved by the slots, busy or not
-    test_cpu_seconds: float | None = None  # of the job, in its part test; None where there was none too
-    other_cpu: EnergySeries | None = None  # CPU seconds of other programs on the processors that the run could use
-
-    def value(
-        self, value: float | None, unit: str, reason: str | None = None, *, by: str = "", n_samples: int | None = None
-    ) -> MetricValue:
-        """Return what rests on this energy, or null with the account's reason, else `reason`.
-
-        `by`: what was declared that it rests on too, e.g. an intensity.
-        """
-        kind = weakest(self.kind, "declared") if by else self.kind
-        reason = self.reason or reason
-        if reason is not None or value is None:
-            return missing(unit, reason or "", kind=kind, source=self.source or "samples")
-        count = n_samples if n_samples is not None else self.n_samples
-        source = f"{self.source}; {by}" if by else self.source
-        return metric_value(value, unit, kind=kind, source=source, n_samples=count, coverage=self.coverage)
 
 
 def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None = None) -> EnergyAccount:
@@ -147,18 +100,16 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
 
 
 def _account(
-    run: RunRecord, uses: Uses, attributed: Attributed = NOTHING, *, reason: str | None = None, **about: Any
+    run: RunRecord, uses: Uses, attributed: EnergyAccount = NOTHING, *, reason: str | None = None, **about: Any
 ) -> EnergyAccount:
-    """Return the account of what was found, with the CPU and core seconds that are known in any case."""
+    """Return what was attributed with the CPU and core seconds that are known in any case."""
     unknown = next((attributed.reasons[name] for name in ("trials", *JOB_PARTS) if name in attributed.reasons), None)
     times, others = uses.tree.sampled.times, uses.tree.others_ns
     test = partition(run)["test"]
-    return EnergyAccount(
+    return replace(
+        attributed,
         reason=reason,
-        attempts={key: tuple(pieces) for key, pieces in attributed.attempts.items()},
-        parts={name: tuple(sorted(pieces)) for name, pieces in attributed.parts.items()},
-        node=tuple(sorted(attributed.node)) if attributed.node is not None else None,
-        reasons=attributed.reasons,
+        parts={name: sorted(pieces) for name, pieces in attributed.parts.items()},
         job_reason=reason or unknown or (NO_END if jct_ns(run) is None else None),
         use_kind="estimated" if uses.cpu.extrapolated else "derived",
         cpu_seconds=uses.job_cpu_seconds(),

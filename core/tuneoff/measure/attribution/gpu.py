@@ -5,11 +5,11 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.method import Uses, grid_of, on_grid, priced, split
-from tuneoff.measure.attribution.pieces import Attributed, EnergyPiece, merged
+from tuneoff.measure.attribution.pieces import EnergyAccount, EnergyPiece, merged
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.spans import AttemptKey, busy, started_attempts
 from tuneoff.record.run_record import RunRecord
@@ -23,8 +23,8 @@ Span = tuple[int, int, list[tuple[str, float]]]  # from, to, who used how much o
 
 
 def with_gpus(
-    attributed: Attributed, run: RunRecord, samples: Samples, uses: Uses, gpus: Mapping[str, EnergySeries]
-) -> Attributed:
+    attributed: EnergyAccount, run: RunRecord, samples: Samples, uses: Uses, gpus: Mapping[str, EnergySeries]
+) -> EnergyAccount:
     """Return the same account with the energy of the host's accelerators in it.
 
     The dynamic energy of an interval is shared by what its processes used of the device: by attempts that were busy in it,
@@ -81,11 +81,11 @@ def with_gpus(
         reasons["trials"] = missing
         untrained = {key: pieces for key, pieces in attributed.attempts.items() if key not in trained}
         reasons.update(dict.fromkeys(("overhead", "idle", "outside"), missing))
-        return Attributed(attempts=untrained, parts=_attributable(attributed.parts, reasons), node=node, reasons=reasons)
+        return EnergyAccount(attempts=untrained, parts=_attributable(attributed.parts, reasons), node=node, reasons=reasons)
     all_parts = {name: sorted([*attributed.parts.get(name, ()), *parts.get(name, ())]) for name in {*attributed.parts, *parts}}
     together = merged(attributed.attempts, {key: pieces for key, pieces in attempts.items() if key in attributed.attempts})
     kept = _attributable(all_parts, reasons)
-    return Attributed(attempts=together, parts=kept, node=node, reasons=reasons, is_assumed=is_assumed)
+    return EnergyAccount(attempts=together, parts=kept, node=node, reasons=reasons, is_assumed=is_assumed)
 
 
 def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
@@ -93,7 +93,7 @@ def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
     return {key for key, attempt in started_attempts(run) if attempt.device is not None and attempt.device != "cpu"}
 
 
-def _attributable(parts: Mapping[str, list[EnergyPiece]], reasons: Mapping[str, str]) -> dict[str, list[EnergyPiece]]:
+def _attributable(parts: Mapping[str, Sequence[EnergyPiece]], reasons: Mapping[str, str]) -> dict[str, Sequence[EnergyPiece]]:
     return {name: pieces for name, pieces in parts.items() if name not in reasons}
 
 

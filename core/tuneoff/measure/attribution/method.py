@@ -9,10 +9,10 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuneoff.measure.attribution.attempts import CpuUse, cpu_use
-from tuneoff.measure.attribution.pieces import Attributed, EnergyPiece, TimePiece, clipped, merged, seconds
+from tuneoff.measure.attribution.pieces import EnergyAccount, EnergyPiece, TimePiece, clipped, merged, seconds
 from tuneoff.measure.attribution.tree import PARTS, TreeUse, tree_use
 from tuneoff.measure.presence import Presence
 from tuneoff.measure.slots import SlotUse, slot_uses, slot_window
@@ -100,7 +100,7 @@ class Rates:
     of_core: Sequence[float]
 
 
-def by_rates(rates: Rates, uses: Uses) -> Attributed:
+def by_rates(rates: Rates, uses: Uses) -> EnergyAccount:
     """Return the energy of trials and parts: CPU time by the one rate, and the slots' reserved time by the other.
 
     `others`: what is not the run's, the cores that no slot reserves included.
@@ -119,14 +119,14 @@ def by_rates(rates: Rates, uses: Uses) -> Attributed:
     reasons = dict(uses.reasons)
     if uses.cpu.unknown:
         reasons["trials"] = NOT_READ
-    return Attributed(
+    return EnergyAccount(
         attempts=merged(by_cpu, by_core),
         parts={name: pieces for name, pieces in parts.items() if name not in reasons},
         reasons=reasons,
     )
 
 
-def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: Uses) -> Attributed:
+def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: Uses) -> EnergyAccount:
     """Return the node's energy by its counters, and whose it was.
 
     Static is the idle power of the host, and never more than what it used between two moments; dynamic is the rest. A CPU
@@ -138,7 +138,7 @@ def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: 
     node = on_grid(grid, totals)
     reason = OTHER_HOSTS if uses.foreign else uses.reasons.get("others")
     if reason is not None or idle_watts is None:
-        return Attributed(attempts={}, parts={}, node=node, reasons=dict.fromkeys(ATTRIBUTED, reason or NO_BASELINE))
+        return EnergyAccount(node=node, reasons=dict.fromkeys(ATTRIBUTED, reason or NO_BASELINE))
     static, dynamic = split(grid, totals, idle_watts)
     host = [0.0] * len(totals)
     for index, piece in _cut(clipped(uses.tree.node, (0, uses.end_ns)), grid):
@@ -148,8 +148,7 @@ def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: 
         [energy / cpu if cpu > 0 else 0.0 for energy, cpu in zip(dynamic, host, strict=True)],
         [energy / (_cores(uses) * (end - start)) for energy, (start, end) in zip(static, itertools.pairwise(grid), strict=True)],
     )
-    attributed = by_rates(rates, uses)
-    return Attributed(attempts=attributed.attempts, parts=attributed.parts, node=node, reasons=attributed.reasons)
+    return replace(by_rates(rates, uses), node=node)
 
 
 def grid_of(uses: Uses) -> list[int]:

@@ -1,4 +1,4 @@
-"""Pieces of energy, of CPU time and of slots over a run, which every method of attribution gives."""
+"""Pieces of energy, of CPU time and of slots over a run, and the account of energy that every method of attribution gives."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuneoff.measure.spans import AttemptKey, Interval
+from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing, weakest
+from tuneoff.record.samples.schema import Coefficients, EnergySeries
 
 JOULES_PER_KWH = 3.6e6
 
@@ -29,17 +31,51 @@ class TimePiece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attributed:
-    """What a method found; what is missing in `attempts` and `parts` is unknown, for the `reasons` of its part or `trials`."""
+class EnergyAccount:
+    """A run's energy in pieces, in order of time; pieces may overlap. Empty with a `reason` where nothing is known.
 
-    attempts: dict[AttemptKey, list[EnergyPiece]]
-    parts: dict[str, list[EnergyPiece]]
-    node: list[EnergyPiece] | None = None
-    reasons: dict[str, str] = field(default_factory=dict)
+    `attempts`: the busy segments of each attempt. `parts` of the job besides them: `overhead` (of slots), `idle` (slots within
+    the slot window), `outside` (slots, neither busy nor overhead, outside of the slot window), `services` (all processes of the
+    framework that do not train, and the test). Not of the job: `others` (tuneoff's own supervision, processes that are not the
+    run's, idle power of cores that no slot reserves). `node`: what a meter saw of the node as a whole.
+    A part or attempt that is not there is unknown, never 0: `reasons` says why, and `job_reason` why the job as a whole is
+    unknown.
+    """
+
+    kind: Kind = "estimated"  # of what is attributed: derived (attributed from a counter) or estimated
+    source: str = ""
+    reason: str | None = None
+    n_samples: int = 0
+    coverage: float | None = None
+    node_kind: Kind = "estimated"
+    node_source: str = ""
+    attempts: Mapping[AttemptKey, Sequence[EnergyPiece]] = field(default_factory=dict)
+    parts: Mapping[str, Sequence[EnergyPiece]] = field(default_factory=dict)
+    node: Sequence[EnergyPiece] | None = None  # None: the model meters none
+    reasons: Mapping[str, str] = field(default_factory=dict)  # of missing parts; `trials` of missing attempts; `node`
     is_assumed: bool = False  # that the slots of an accelerator, and nobody else, use it, evenly
+    job_reason: str | None = None
+    model: Coefficients | None = None  # by which this energy was estimated
+    use_kind: Kind = "derived"  # of CPU seconds; estimated where an attempt without a last reading was extended
+    cpu_seconds: float | None = None  # of the job; None where a part's are unknown
+    core_seconds: float | None = None  # reserved by the slots, busy or not
+    test_cpu_seconds: float | None = None  # of the job, in its part test; None where there was none too
+    other_cpu: EnergySeries | None = None  # CPU seconds of other programs on the processors that the run could use
 
+    def value(
+        self, value: float | None, unit: str, reason: str | None = None, *, by: str = "", n_samples: int | None = None
+    ) -> MetricValue:
+        """Return what rests on this energy, or null with the account's reason, else `reason`.
 
-NOTHING = Attributed(attempts={}, parts={})
+        `by`: what was declared that it rests on too, e.g. an intensity.
+        """
+        kind = weakest(self.kind, "declared") if by else self.kind
+        reason = self.reason or reason
+        if reason is not None or value is None:
+            return missing(unit, reason or "", kind=kind, source=self.source or "samples")
+        count = n_samples if n_samples is not None else self.n_samples
+        source = f"{self.source}; {by}" if by else self.source
+        return metric_value(value, unit, kind=kind, source=source, n_samples=count, coverage=self.coverage)
 
 
 def joules(pieces: Sequence[EnergyPiece], within: Interval | None = None) -> float:
