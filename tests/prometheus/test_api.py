@@ -10,7 +10,7 @@ import pytest
 
 from prometheus.fake_server import Answer, FakePrometheus, failure, success
 from tuneoff.meter import MeterError
-from tuneoff_meters.prometheus.meter import _LOOPBACK, PrometheusApi
+from tuneoff_meters.prometheus.meter import PrometheusApi
 
 
 def refusal(api: PrometheusApi) -> str:
@@ -115,20 +115,6 @@ def test_a_server_that_answers_byte_by_byte_is_given_up_too() -> None:
             thread.join()
 
 
-def test_a_connection_that_breaks_off_is_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def cut() -> None:
-            connection, _ = listening.accept()
-            connection.recv(65536)
-            connection.close()
-
-        thread = threading.Thread(target=cut)
-        thread.start()
-        assert "must be reachable" in refusal(PrometheusApi(f"http://127.0.0.1:{listening.getsockname()[1]}"))
-        thread.join()
-
-
 @pytest.mark.parametrize("code", [200, 401, 500])
 def test_a_secret_that_a_server_repeats_is_not_told(server: FakePrometheus, code: int) -> None:
     server.override = lambda endpoint, parameters: failure(code, "internal", "no good: Bearer s3cret")
@@ -142,16 +128,3 @@ def test_warnings_of_an_answer_are_kept_each_once(server: FakePrometheus) -> Non
     api.series("up")
     api.series("up")
     assert list(api.warnings) == ["store node-7: connection refused", "another"]
-
-
-def test_no_proxy_is_asked_for_this_machines_own_addresses(server: FakePrometheus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    assert PrometheusApi(server.url).series("up") == []
-    assert "Connection refused" in refusal(PrometheusApi("http://prometheus.invalid"))  # the proxy's: it is asked elsewhere
-
-
-def test_loopback_is_told_from_other_hosts() -> None:
-    assert all(_LOOPBACK.fullmatch(host) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"))
-    assert not any(_LOOPBACK.fullmatch(host) for host in ("10.0.0.1", "node", "localhost.example.org", ""))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from prometheus.fake_server import Answer, FakePrometheus, failure, success
+from prometheus.fake_server import FakePrometheus
 from tuneoff.cli.main import main
 from tuneoff.meter import MeterError
 from tuneoff.record.samples.reader import DomainEnergy
@@ -244,21 +244,6 @@ def test_a_window_without_samples_is_an_error_of_its_own(server: FakePrometheus)
     one = meter(server, wait_seconds=0)
     with pytest.raises(MeterError, match=r"has no node_exporter samples of the run's 50 s; see its page /targets"):
         one.collect(*window(50))
-
-
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        (failure(503, "unavailable", "TSDB not ready"), "TSDB not ready"),
-        (success({"resultType": "matrix", "result": []}), "has no node_exporter samples"),
-    ],
-)
-def test_no_answer_after_the_run_is_one_line_and_no_energy(server: FakePrometheus, answer: Answer, told: str) -> None:
-    node_exporter(server)
-    one = meter(server, wait_seconds=0)
-    server.override = lambda endpoint, parameters: answer if "ms]" in parameters["query"] else None
-    with pytest.raises(MeterError, match=told):
-        one.collect(*window())
 
 
 def test_a_server_that_is_not_there_ends_the_command_before_anything_runs(

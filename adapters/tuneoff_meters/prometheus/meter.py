@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.error import HTTPError
-from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from urllib.parse import urlencode
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
 from msgspec import Meta
@@ -35,7 +35,6 @@ MOST_BYTES = 512 * 1024 * 1024  # of one answer
 MOST_POINTS = 10_000  # of a query that is evaluated at steps
 MOST_WATTS = 20_000.0  # of one domain: a counter that fell and now stands for more did not start again from 0
 _URL = re.compile(r"https?://(\[[^\]@]+\]|[^\s/:@?#\[\]]+)(:[0-9]+)?(/[^\s@?#]*)?")
-_LOOPBACK = re.compile(r"(.+\.)?localhost|127(\.\d{1,3}){3}|::1")
 _SELECTOR = re.compile(r"[a-zA-Z_:][\w:]*(\{[^{}]*\})?|\{[^{}]*\}")
 _NOT_TWICE = 'path!~".*mmio.*"'  # newer kernels show each package a second time, read by another way
 _COUNTED = {"joules": 1.0, "millijoules": 1e-3, "microjoules": 1e-6, "watt_hours": 3600.0, "kilowatt_hours": 3.6e6}  # in J
@@ -190,9 +189,7 @@ class PrometheusApi:
         self.url = url.rstrip("/")
         self.warnings: dict[str, None] = {}  # of the answers so far, in order: a part of the data may be missing
         self._authorization, self._timeout = authorization, timeout_seconds
-        # no proxy is asked for this machine's own addresses
-        direct = [ProxyHandler({})] if _LOOPBACK.fullmatch(urlsplit(self.url).hostname or "") else []
-        self._opener = build_opener(_Refuse, *direct)
+        self._opener = build_opener(_Refuse)
 
     def clock_offset(self) -> tuple[float, float]:
         """Return the server's clock minus this host's, in seconds, and how far that may be off (half of the round trip)."""

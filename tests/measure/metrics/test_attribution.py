@@ -24,8 +24,7 @@ from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.account import energy_account
-from tuneoff.measure.attribution.method import priced
-from tuneoff.measure.attribution.pieces import EnergyPiece, TimePiece, joules, seconds
+from tuneoff.measure.attribution.pieces import joules, seconds
 from tuneoff.measure.energy import residual_flags
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_uses
@@ -140,11 +139,6 @@ def test_without_use_samples_the_model_knows_trials_and_slots_alone() -> None:
     assert values["energy.idle"].value is not None
     for name in ("energy.job", "energy.idle_share"):
         assert values[name].reason_if_null == "no use of processes was sampled", name
-
-
-def test_processor_time_that_lies_in_two_intervals_costs_what_each_of_them_does() -> None:
-    used = [TimePiece(5, 15, 10.0)]
-    assert priced(used, [0, 10, 20], [10.0, 30.0]) == [EnergyPiece(5, 10, 50.0), EnergyPiece(10, 15, 150.0)]
 
 
 def test_the_power_at_an_end_is_a_mean_over_a_second() -> None:

@@ -71,9 +71,7 @@ def test_a_metric_that_is_not_listed_and_one_that_is_not_computed_are_found() ->
     assert differences(computed_names(), (*metric_names(), "cost.total")) == {"cost.total"}
 
 
-@pytest.mark.parametrize(
-    "name", ["time", "time.", "test.", "slots.busy[N]", "slots.busy[x]", "time.jct[0]", "", "no.such.metric"]
-)
+@pytest.mark.parametrize("name", ["time.", "slots.busy[x]", "time.jct[0]", "no.such.metric"])
 def test_other_names_are_none(name: str) -> None:
     with pytest.raises(Refused, match=re.escape(f"no metric named {name!r}")):
         check_metric(name)

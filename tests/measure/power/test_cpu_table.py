@@ -52,7 +52,6 @@ def test_the_table_is_plausible_and_its_default_is_of_servers_since_2023() -> No
     ("changes", "problem"),
     [
         ({"idle_mean": 3.68, "full_mean": 12.5}, "must hold"),
-        ({"idle": [0.01, 0.05, 0.1]}, "must hold"),
         ({"idle": [2, 3, 4], "full": [1, 2, 3]}, "must hold"),
         ({"dynamic": [2, 1, 3]}, "quantiles of dynamic must rise"),
         ({"results": 5000}, "its pattern matches other CPUs"),
@@ -74,10 +73,7 @@ def cpu(vendor: str = INTEL, family: int = 6, model: int = -1, name: str = "", *
     ("identity", "key"),
     [
         (cpu(model=106, stepping=6, name="Intel Xeon Processor"), "Xeon Scalable 3 (Ice Lake)"),
-        (cpu(model=173), "Xeon 6 P-cores (Granite Rapids)"),
-        (cpu(model=85, stepping=4), "Xeon Scalable 1 (Skylake)"),
         (cpu(model=85, stepping=7), "Xeon Scalable 2 (Cascade Lake)"),
-        (cpu(AMD, 26, 2, "AMD EPYC"), "EPYC 9005 (Turin)"),
         (cpu(AMD, 25, 160, "AMD EPYC"), "EPYC 9704 (Bergamo) or EPYC 8004 (Siena)"),
         (cpu(AMD, 25, 160, "AMD EPYC 9754 128-Core Processor"), "EPYC 9704 (Bergamo)"),
         (cpu(AMD, -1, -1, "AMD EPYC 9654 96-Core Processor"), "EPYC 9004 (Genoa)"),
@@ -114,7 +110,6 @@ def test_bounds_are_30_percent_at_least_and_span_all_that_a_cpu_may_be() -> None
         (cpu(model=167, name="Intel(R) Xeon(R) Processor", flags=AVX512 | {"amx_tile"}), "has amx_tile"),
         (cpu(AMD, 25, 1, "AMD EPYC", flags=AVX512), "but has avx512f: a hypervisor hides the model"),
         (cpu(model=85, stepping=4, name="Intel Xeon Processor (Skylake, IBRS)"), "hypervisor's own name"),
-        (cpu(AMD, 25, 1, "AMD EPYC-Milan Processor"), "hypervisor's own name"),
         (cpu(model=6, name="Common KVM processor"), "hypervisor's own name"),
         (cpu(model=154, name="12th Gen Intel(R) Core(TM) i7-1265U"), "is not in the table"),
         (CpuIdentity(), "unnamed CPU (no family and model) is not in the table"),

@@ -50,7 +50,7 @@ def test_a_platform_counts_alone_and_only_where_there_is_no_package(tmp_path: Pa
     assert _open(tmp_path).description.domains == ("psys",)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 900_000_000), min_size=1, max_size=30), st.integers(0, 2_000_000_000))
 def test_whatever_is_spent_is_counted_across_wraps(
     tmp_path_factory: pytest.TempPathFactory, spent: list[int], start: int
@@ -61,7 +61,7 @@ def test_whatever_is_spent_is_counted_across_wraps(
     for part in spent:
         total += part
         set_energy(folder, (start + total) % (range_uj + 1))
-        assert _joules(meter)["package-0"] == pytest.approx(total / 1e6)
+        assert _joules(meter)["package-0"] == pytest.approx(total / 1e6, abs=1e-7)
 
 
 def test_a_counter_that_was_reset_is_said_and_adds_nothing(tmp_path: Path) -> None:

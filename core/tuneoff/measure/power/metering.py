@@ -190,9 +190,9 @@ def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float |
     idle = mean_watts(samples)
     busy, broken = "", ""
     if not interrupt.is_set():  # of an instant nothing can be told
-        share = (busy_ns - busy_before_ns) / (elapsed_ns * (os.cpu_count() or 1))  # ticks may be told late
+        share = min(1.0, (busy_ns - busy_before_ns) / (elapsed_ns * (os.cpu_count() or 1)))  # ticks may be told late
         if share > IDLE_LIMIT:
-            busy = f"the idle power was read while {min(100, 100 * share):.0f} % of the processors' time was in use"
+            busy = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use"
         lacking = _lacking(meter, idle)
         if lacking and not (meter.collects and idle):
             seconds_read = elapsed_ns / clock.NANOSECONDS
