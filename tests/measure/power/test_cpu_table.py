@@ -74,6 +74,7 @@ def cpu(vendor: str = INTEL, family: int = 6, model: int = -1, name: str = "", *
     [
         (cpu(model=106, stepping=6, name="Intel Xeon Processor"), "Xeon Scalable 3 (Ice Lake)"),
         (cpu(model=85, stepping=7), "Xeon Scalable 2 (Cascade Lake)"),
+        (cpu(model=85, stepping=7, name="Intel(R) Xeon(R) Gold 6148 CPU"), "Xeon Scalable 1 (Skylake)"),  # its name is surer
         (cpu(AMD, 25, 160, "AMD EPYC"), "EPYC 9704 (Bergamo) or EPYC 8004 (Siena)"),
         (cpu(AMD, 25, 160, "AMD EPYC 9754 128-Core Processor"), "EPYC 9704 (Bergamo)"),
         (cpu(AMD, -1, -1, "AMD EPYC 9654 96-Core Processor"), "EPYC 9004 (Genoa)"),
