@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -27,7 +26,6 @@ SLOT_STAGES = {
     "vacant": "no process is seen on the slot, though one with a trial is still to come (dispatch, unseen exits)",
 }
 BY_PROCESS = ("process_start", "exit", "vacant")  # once per process; the other stages: once per trial or report
-_LATE = {"stop.epochs_after_decision": "count", "stop.busy_after_decision": "ms", "stop.ignored": "count"}
 
 
 def reports_of(presence: Presence, window: Interval) -> tuple[int, float | None]:
@@ -166,31 +164,24 @@ def stop_due_ns(trial: TrialRecord) -> int | None:
 
 def stop_metrics(run: RunRecord) -> dict[str, MetricValue]:
     """Return stop latency in ms, epochs and busy time after the decision, and stops that never came."""
+    decided = [(trial, due) for trial in run.trials if (due := stop_due_ns(trial)) is not None]
     latencies = [  # from the report of a stopped trial's losing epoch to its real end
-        end - due
-        for trial in run.trials
-        if trial.state == "pruned"
-        and (due := stop_due_ns(trial)) is not None
-        and (end := trial.attempts[-1].ended_ns) is not None
+        end - due for trial, due in decided if trial.state == "pruned" and (end := trial.attempts[-1].ended_ns) is not None
     ]
     none = "no trial was stopped early"
     values: dict[str, MetricValue] = {}
     for name, pick in (("median", statistics.median), ("mean", statistics.fmean), ("max", max)):
         picked = round(pick(latencies)) if latencies else None
         values[f"stop_latency.{name}"] = milliseconds(picked, none, n_samples=len(latencies))
-    late: dict[str, int] = defaultdict(int)
-    for trial in run.trials:
-        due = stop_due_ns(trial)
-        if due is None or trial.stop_epoch is None:
-            continue
-        last = trial.attempts[-1]
-        late["decided"] += 1
-        late["epochs"] += sum(epoch.epoch > trial.stop_epoch and not epoch.restored for epoch in last.epochs)
-        late["busy_ns"] += busy_ns(last, after_ns=due)
-        late["ignored"] += trial.state == "completed"
-    if not late["decided"]:
-        return {**values, **{name: missing(unit, none) for name, unit in _LATE.items()}}
-    values["stop.epochs_after_decision"] = metric_value(late["epochs"], "count", n_samples=late["decided"])
-    values["stop.busy_after_decision"] = milliseconds(late["busy_ns"], none, n_samples=late["decided"])
-    values["stop.ignored"] = metric_value(late["ignored"], "count", n_samples=late["decided"])
+    late_epochs = sum(
+        epoch.epoch > (trial.stop_epoch or 0) and not epoch.restored
+        for trial, _ in decided
+        for epoch in trial.attempts[-1].epochs
+    )
+    late_ns = sum(busy_ns(trial.attempts[-1], after_ns=due) for trial, due in decided)
+    ignored = sum(trial.state == "completed" for trial, _ in decided)
+    count = len(decided)
+    values["stop.epochs_after_decision"] = metric_value_or(late_epochs if count else None, "count", none, n_samples=count)
+    values["stop.busy_after_decision"] = milliseconds(late_ns if count else None, none, n_samples=count)
+    values["stop.ignored"] = metric_value_or(ignored if count else None, "count", none, n_samples=count)
     return values

@@ -11,7 +11,7 @@ from tuneoff.measure.attribution.pieces import JOULES_PER_KWH, joules
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.overhead import stop_due_ns
 from tuneoff.measure.spans import AttemptKey, Interval, busy, length, started_attempts
-from tuneoff.record.metric_value import MetricValue, metric_value, metric_value_or, milliseconds, missing
+from tuneoff.record.metric_value import Grounds, MetricValue, metric_value, metric_value_or, milliseconds, missing
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
 
@@ -149,43 +149,36 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
     it did (the last one that trained any), its loading left out. Nothing was saved where nothing was pruned.
     """
     planned = run.run_spec().experiment.budget.epochs_per_trial
-    pruned = [(trial.trial, trial.attempts) for trial in run.trials if trial.state == "pruned" and trial.used_ticket]
-    lasts: list[tuple[AttemptKey, AttemptRecord]] = []
-    saved: list[int] = []
-    for name, attempts in pruned:
-        trained = [index for index, attempt in enumerate(attempts) if attempt.epochs_trained] or [len(attempts) - 1]
-        lasts.append(((name, trained[-1]), attempts[trained[-1]]))
+    pruned = [trial for trial in run.trials if trial.state == "pruned" and trial.used_ticket]
+    epochs, time_ns, energy = 0, 0.0, 0.0
+    no_mean = unknown = ""
+    for trial in pruned:
+        attempts = trial.attempts
+        index = next((at for at in reversed(range(len(attempts))) if attempts[at].epochs_trained), len(attempts) - 1)
         # how far the last attempt got, or, where it ended among what it restored, the one that trained furthest
         last = attempts[-1].epochs
         epochs_run = max(len(attempt.epochs) for attempt in attempts) if last and last[-1].restored else len(last)
-        saved.append(max(0, planned - epochs_run))
-    values = {"pruning.saved_epochs": metric_value(sum(saved), "count", kind="estimated", source=SAVED_BY, n_samples=len(lasts))}
-    spans = [_epochs(attempt) for _, attempt in lasts]
-    known_spans = [span for span in spans if span is not None]
-    if len(known_spans) < len(spans):
-        values["pruning.saved_time"] = missing("ms", NO_MEAN_EPOCH, kind="estimated", source=SAVED_BY)
-        values["pruning.saved_energy"] = missing("kWh", account.reason or NO_MEAN_EPOCH, kind="estimated", source=SAVED_BY)
-        return values
-    time_ns = energy = 0.0
-    reason = account.reason
-    for (key, attempt), span, count in zip(lasts, known_spans, saved, strict=True):
-        time_ns += count * length(busy(attempt), span) / attempt.epochs_trained
-        if key in account.attempts:
-            energy += count * joules(account.attempts[key], span) / attempt.epochs_trained
+        saved = max(0, planned - epochs_run)
+        epochs += saved
+        span = _epochs(attempts[index])
+        if span is None:
+            no_mean = NO_MEAN_EPOCH
+            continue
+        mean = saved / attempts[index].epochs_trained
+        time_ns += mean * length(busy(attempts[index]), span)
+        if (trial.trial, index) in account.attempts:
+            energy += mean * joules(account.attempts[trial.trial, index], span)
         else:
-            reason = reason or account.reasons.get("trials", "the energy of an attempt is not known")
-    values["pruning.saved_time"] = metric_value(time_ns / 1e6, "ms", kind="estimated", source=SAVED_BY, n_samples=len(lasts))
-    source = f"{SAVED_BY}; {account.source}" if account.source else SAVED_BY
-    values["pruning.saved_energy"] = metric_value_or(
-        energy / JOULES_PER_KWH if reason is None else None,
-        "kWh",
-        reason or "",
-        kind="estimated",
-        source=source,
-        n_samples=len(lasts),
-        coverage=account.coverage,
-    )
-    return values
+            unknown = account.reasons.get("trials", "the energy of an attempt is not known")
+    about: Grounds = {"kind": "estimated", "source": SAVED_BY, "n_samples": len(pruned)}
+    reason = account.reason or no_mean or unknown
+    source = SAVED_BY if no_mean or not account.source else f"{SAVED_BY}; {account.source}"
+    of_energy: Grounds = {**about, "source": source, "coverage": account.coverage}
+    return {
+        "pruning.saved_epochs": metric_value(epochs, "count", **about),
+        "pruning.saved_time": metric_value_or(None if no_mean else time_ns / 1e6, "ms", no_mean, **about),
+        "pruning.saved_energy": metric_value_or(None if reason else energy / JOULES_PER_KWH, "kWh", reason, **of_energy),
+    }
 
 
 def _epochs(attempt: AttemptRecord) -> Interval | None:
