@@ -57,12 +57,14 @@ class ResultsFolder:
             raise ResultsError(f"{path} cannot be written: {error.strerror}; choose another --output") from error
 
     def _take_lock(self) -> None:
-        """Take the lock; if its command is dead, its guardian is cleaning up: wait for that. Copies by hard links share it."""
+        """Take the lock; if its command is dead, its guardian is cleaning up: wait for that.
+
+        That of a copy by hard links is the original's until it can be taken: then it becomes a file of its own.
+        """
         deadline = time.monotonic() + CLEANING_SECONDS
         while True:
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
             except BlockingIOError as error:
                 holder = os.pread(self.lock, 20, 0).decode(errors="replace").strip()
                 is_dead = holder.isdigit() and not is_alive(int(holder))
@@ -78,6 +80,13 @@ class ResultsFolder:
                     raise ResultsError(f"{problem}; wait for its end, and try again") from error
                 problem = f"{self.path} is in use by another tuneoff command (pid {holder if holder.isdigit() else 'unknown'})"
                 raise ResultsError(f"{problem}; wait for it, or choose another --output") from error
+            taken = os.fstat(self.lock)
+            is_there = os.path.samestat(taken, os.lstat(self.path / LOCK))  # else another command made it a file of its own
+            if is_there and taken.st_nlink == 1:
+                break
+            earlier = self.lock
+            self.lock = open_to_change(self.path / LOCK, os.O_RDWR, shared=not is_there)
+            os.close(earlier)
         self.earlier_end = end_of(os.pread(self.lock, 100, 0))
 
     def _check(self, plan: Plan, resume: bool) -> None:

@@ -48,13 +48,17 @@ def test_a_new_folder_holds_the_plan_and_every_run_is_planned(tmp_path: Path, pl
         assert {end.status for end in run_ends(tmp_path / "r")} == {"planned"}
 
 
-def test_a_folder_in_use_is_refused_and_so_is_a_copy_by_hard_links(tmp_path: Path, plan: Plan) -> None:
+def test_a_folder_in_use_is_refused_and_a_copy_by_hard_links_releases_no_lock(tmp_path: Path, plan: Plan) -> None:
     results, copy = tmp_path / "r", tmp_path / "copy"
     with ResultsFolder(results, plan, resume=False):
         shutil.copytree(results, copy, copy_function=os.link)
         for path in (results, copy):
             with pytest.raises(ResultsError, match=rf"in use by another tuneoff command \(pid {os.getpid()}\)"):
                 ResultsFolder(path, plan, resume=True)
+    with ResultsFolder(results, plan, resume=True), ResultsFolder(copy, plan, resume=True):
+        with pytest.raises(ResultsError, match="in use"):
+            ResultsFolder(results, plan, resume=True)
+        assert not (results / LOCK).samefile(copy / LOCK)
 
 
 def test_a_folder_whose_command_is_dead_is_not_held_by_the_process_that_has_its_pid_now(
