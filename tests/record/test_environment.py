@@ -27,35 +27,27 @@ def test_the_environment_is_json_and_has_what_a_record_needs() -> None:
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def _repository(folder: Path, head: str, **files: str) -> Path:
-    git = folder / ".git"
-    git.mkdir()
-    (git / "HEAD").write_text(head)
-    for name, text in files.items():
-        path = git / name.replace("__", "/").replace("packed_refs", "packed-refs")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+def _repository(folder: Path, head: str, path: str = "x", text: str = "") -> Path:
+    for name, content in {"HEAD": head, path: text}.items():
+        (folder / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / ".git" / name).write_text(content)
     return folder
 
 
 @pytest.mark.parametrize(
-    ("head", "files", "expected"),
+    ("git", "expected"),
     [
-        ("ref: refs/heads/main\n", {"refs__heads__main": f"{COMMIT}\n"}, {"commit": COMMIT, "branch": "main"}),
-        (
-            "ref: refs/heads/a/b\n",
-            {"packed_refs": f"# pack-refs\n{COMMIT} refs/heads/a/b\n"},
-            {"commit": COMMIT, "branch": "a/b"},
-        ),
-        (f"{COMMIT}\n", {}, {"commit": COMMIT, "branch": None}),
-        ("ref: refs/heads/new\n", {}, {"commit": None, "branch": "new"}),
-        ("", {}, None),
+        (("ref: refs/heads/main\n", "refs/heads/main", f"{COMMIT}\n"), {"commit": COMMIT, "branch": "main"}),
+        (("ref: refs/heads/a/b\n", "packed-refs", f"# x\n{COMMIT} refs/heads/a/b\n"), {"commit": COMMIT, "branch": "a/b"}),
+        ((f"{COMMIT}\n",), {"commit": COMMIT, "branch": None}),
+        (("ref: refs/heads/new\n",), {"commit": None, "branch": "new"}),
+        (("",), None),
     ],
 )
 def test_the_commit_is_read_from_every_form_of_repository(
-    tmp_path: Path, head: str, files: dict[str, str], expected: dict[str, str | None] | None
+    tmp_path: Path, git: tuple[str, ...], expected: dict[str, str | None] | None
 ) -> None:
-    below = _repository(tmp_path, head, **files) / "src" / "deep"
+    below = _repository(tmp_path, *git) / "src" / "deep"
     below.mkdir(parents=True)
     assert environment.git_state(below) == expected
 
@@ -63,7 +55,7 @@ def test_the_commit_is_read_from_every_form_of_repository(
 def test_a_linked_work_tree_finds_the_common_references(tmp_path: Path) -> None:
     main = tmp_path / "main"
     main.mkdir()
-    _repository(main, "ref: refs/heads/main\n", refs__heads__side=COMMIT)
+    _repository(main, "ref: refs/heads/main\n", "refs/heads/side", COMMIT)
     linked = main / ".git" / "worktrees" / "side"
     linked.mkdir(parents=True)
     (linked / "HEAD").write_text("ref: refs/heads/side\n")
