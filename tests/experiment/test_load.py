@@ -135,10 +135,17 @@ def test_overrides_replace_keys_and_their_axes(load: Load) -> None:
     assert {variant.file.sampler.name for variant in file.variants} == {"grid"}
 
 
+def rules(schema: Any) -> Any:
+    """Return a schema without its descriptions."""
+    if isinstance(schema, dict):
+        return {key: rules(part) for key, part in schema.items() if not (key == "description" and isinstance(part, str))}
+    return list(map(rules, schema)) if isinstance(schema, list) else schema
+
+
 @pytest.mark.parametrize("schema", [json_schema, price_file_schema, run_json_schema])
 def test_what_a_file_may_say_is_what_its_schema_says(schema: Callable[[], dict[str, Any]], snapshot: SnapshotAssertion) -> None:
     """With every bound, pattern and default: the reader takes its rules from the same annotations."""
-    assert schema() == snapshot
+    assert rules(schema()) == snapshot
 
 
 def test_the_json_schema_accepts_what_the_loader_accepts(load: Load) -> None:
