@@ -33,7 +33,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def spec_of(platform: str, options: Mapping[str, Any] | None = None, adapter: str = "", **fields: Any) -> RunSpec:
     name = adapter or ("ray-tune" if platform == "cluster" else "serial")
-    given = {"workers": Workers(count=3), **fields}
+    given = {"workers": Workers(count=2), **fields}
     return toy_spec(name, platform=platform, options=SERVED[platform] if options is None else options, **given)
 
 
