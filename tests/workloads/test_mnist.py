@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from tuneoff.workload import TrialSeeds
-from tuneoff_workloads.mnist_mlp import MnistMlp, data
-from tuneoff_workloads.mnist_mlp.catalog import MNIST, DataFile
-from tuneoff_workloads.mnist_mlp.data import map_file
+from tuneoff_workloads.mnist_mlp import MnistMlp
+from tuneoff_workloads.mnist_mlp.catalog import MNIST
 from tuneoff_workloads.mnist_mlp.prepare import data_folder
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TUNEOFF_DATA_DIR"), reason="TUNEOFF_DATA_DIR is not set")
@@ -36,22 +34,6 @@ def test_two_epochs_reach_95_percent_on_the_test_images(mnist: MnistMlp) -> None
     scores = mnist.test()
     assert scores.values["test_accuracy"] > 0.95
     assert sum(map(sum, scores.details["confusion_matrix"])) == 10_000
-
-
-def test_the_second_load_in_a_process_reads_no_file(mnist: MnistMlp, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[object] = []
-
-    def counted(folder: Path, file: DataFile) -> object:
-        read.append(file)
-        return map_file(folder, file)
-
-    monkeypatch.setattr(data, "map_file", counted)
-    mnist.load({}, TrialSeeds(split=11, trial=2))
-    first = len(read)
-    assert first == 2, "images and labels"
-    mnist.load({}, TrialSeeds(split=11, trial=5))
-    MnistMlp({"dataset": "mnist"}).load({}, TrialSeeds(split=11, trial=2))
-    assert len(read) == first
 
 
 def test_the_normalisation_is_that_of_the_55_000_training_images(mnist: MnistMlp) -> None:

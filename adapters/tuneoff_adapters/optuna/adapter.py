@@ -91,11 +91,11 @@ class OptunaAdapter(WithPool):
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""
         import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
-        storage, workers = self._storage, self.context.spec.experiment.workers.count
+        storage, workers = self._storage, experiment.workers.count
         if storage.managed:
             from tuneoff_adapters.optuna.servers import start_server
 
-            seconds = SETUP_SHARE * self.context.spec.experiment.timeouts.deploy_seconds
+            seconds = SETUP_SHARE * experiment.timeouts.deploy_seconds
             self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers, seconds)
         self._plan = self._study_plan(self._server)  # may find that the URL's $NAME is not set
         preload = (
@@ -104,14 +104,13 @@ class OptunaAdapter(WithPool):
             *workload_at(experiment.workload.target).preload,
         )
         if self._plan.is_in_pods:
-            self._state_files = [WorkerStateFile(self._plan.state_path(worker)) for worker in range(experiment.workers.count)]
+            self._state_files = [WorkerStateFile(self._plan.state_path(worker)) for worker in range(workers)]
         # a job of SLURM has the variable that holds the storage's password
-        plan = replace(self._plan, storage=self._storage) if self._plan.is_on_hosts else self._plan
+        plan = replace(self._plan, storage=storage) if self._plan.is_on_hosts else self._plan
         self.start_pool(WORK, (plan,), preload)
-        if self._storage.is_shared:
-            name = f"tuneoff-{self.context.execution_id}"
+        if storage.is_shared:
             with self.context.outside.open("a") as file:
-                file.write(f"study {name} in the storage of {self.context.spec.adapter}: optuna delete-study\n")
+                file.write(f"study {plan.study_name} in the storage of {self.context.spec.adapter}: optuna delete-study\n")
 
     @property
     def _storage(self) -> Storage:

@@ -90,7 +90,6 @@ def _problem(storage: Storage) -> str | None:
                 "`kind`; it must have no password itself, as results keep it: write $NAME, and set that variable; "
                 f"after ? it may have {', '.join(SETTINGS)}"
             )
-        return None
     return None
 
 

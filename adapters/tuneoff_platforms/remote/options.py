@@ -8,7 +8,7 @@ import shlex
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import is_finite
@@ -39,31 +39,26 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
     Raises:
         ExperimentError: an option has a wrong value.
     """
-    values = {name: options[name] for name in options if name in LOCAL_OPTIONS}
-    hosts = values.get("hosts", [])
-    if (
-        not isinstance(hosts, list)
-        or not all(is_word(host) and "/" not in host for host in hosts)
-        or len(set(hosts)) < len(hosts)
-    ):
+    given = HostOptions(**{name: value for name, value in options.items() if name in LOCAL_OPTIONS})
+    hosts, command = given.hosts or (), given.host_command
+    is_list = isinstance(options.get("hosts", []), list) and all(is_word(host) and "/" not in host for host in hosts)
+    if not is_list or len(set(hosts)) < len(hosts):
         raise ExperimentError(
             "option `hosts` must be a list of different names, e.g. [node1, root@node2] (a port belongs into `host_command`), "
             f"but got {hosts!r}"
         )
     if (other := next(filter(_is_alias, hosts), None)) is not None:
         raise ExperimentError(f"option `hosts` must name this machine localhost, but got {other}; write localhost in its place")
-    command = values.get("host_command", HostOptions().host_command)
     if not isinstance(command, str) or "{host}" not in command:
         raise ExperimentError(f"option `host_command` must have {{host}} in it, as `ssh {{host}}` has, but got {command!r}")
     try:
         shlex.split(command)
     except ValueError as error:
-        raise ExperimentError(
-            f"option `host_command` must be words as a shell takes them, but got {command!r}: {error}"
-        ) from error
-    if not is_word(python := values.get("host_python", sys.executable)):
-        raise ExperimentError(f"option `host_python` must be the path of a Python on the hosts, but got {python!r}")
-    return HostOptions(hosts=tuple(hosts), host_command=command, host_python=python, lost_seconds=lost_seconds_of(values))
+        rule = "option `host_command` must be words as a shell takes them"
+        raise ExperimentError(f"{rule}, but got {command!r}: {error}") from error
+    if not is_word(given.host_python):
+        raise ExperimentError(f"option `host_python` must be the path of a Python on the hosts, but got {given.host_python!r}")
+    return replace(given, hosts=tuple(hosts), lost_seconds=lost_seconds_of(options))
 
 
 def lost_seconds_of(values: Mapping[str, Any]) -> float:

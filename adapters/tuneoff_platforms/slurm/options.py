@@ -56,7 +56,7 @@ def slurm_options(spec: RunSpec) -> SlurmOptions:
     if taken := sorted(name for name in flags if any(reserved.startswith(name) for reserved in _OURS)):
         raise ExperimentError(f"option `sbatch` must leave {', '.join(taken)} to tuneoff: they follow from the experiment")
     setup = options.get("setup", [])
-    if not isinstance(setup, list) or not all(isinstance(line, str) for line in setup):
+    if not (isinstance(setup, list) and all(isinstance(line, str) for line in setup)):
         raise ExperimentError(f"option `setup` must be a list of shell lines, e.g. [module load cuda], but got {setup!r}")
     for name in ("host_python", "submit_host"):
         if name in options and not is_word(options[name]):
