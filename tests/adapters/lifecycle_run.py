@@ -26,7 +26,7 @@ from tuneoff.experiment.spec import (
     WorkloadSpec,
 )
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.schema import Event, TrialEnded, TrialStarted, TrialSubmitted
+from tuneoff.record.events.schema import Event, TrialEnded, TrialSubmitted
 from tuneoff.run.supervisor.execution import new_execution, write_inputs
 
 TESTS = Path(__file__).parent.parent
@@ -56,20 +56,6 @@ class LifecycleRun(NamedTuple):
     def ends(self) -> dict[tuple[str, int], str]:
         """(trial id, attempt) -> how it said that it ended; an attempt whose process died says nothing."""
         return {(event.trial, event.attempt): event.state for event in self.of(TrialEnded)}
-
-    @property
-    def most_at_once(self) -> int:
-        """The largest number of attempts that were between their start and their end at one time (deaths left out)."""
-        ended = {(event.trial, event.attempt): event.t for event in self.of(TrialEnded)}
-        changes = []
-        for event in self.of(TrialStarted):
-            if (end := ended.get((event.trial, event.attempt))) is not None:
-                changes += [(event.t, 1), (end, -1)]
-        running = most = 0
-        for _, change in sorted(changes):
-            running += change
-            most = max(most, running)
-        return most
 
 
 @dataclass
