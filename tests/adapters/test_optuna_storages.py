@@ -28,6 +28,7 @@ from tuneoff_adapters.optuna.options import storage_of, study_plan
 from tuneoff_adapters.optuna.plan import StudyPlan
 from tuneoff_adapters.optuna.servers import start_server
 from tuneoff_adapters.optuna.study import open_storage
+from tuneoff_adapters.optuna.worker_state import WorkerStateFile
 from waiting import until
 
 pytestmark = pytest.mark.slow(first=True)
@@ -106,8 +107,9 @@ def test_what_a_storage_was_asked_and_what_it_cost_is_measured(storage: dict[str
     run = run_lifecycle(tmp_path, ADAPTER, trials=8, workers=workers, options={"storage": storage})
     assert run.exit_code == 0, run.log
     (used,) = run.of(StorageUsed)
-    assert used.operations >= 8 * 5  # per trial: ask, one parameter, three reports, tell
-    assert used.client_cpu_ns > 0
+    states = [WorkerStateFile(run.folder / "framework" / f"worker-{worker}").read() for worker in range(workers)]
+    assert used.operations == sum(state.operations for state in states) >= 8 * 5  # ask, one parameter, three reports, tell
+    assert used.client_cpu_ns == sum(state.cpu_ns for state in states) > 0
     assert (used.bytes or 0) >= (storage["kind"] != "sqlite")  # whose first pages have room
     assert (used.server_cpu_ns or 0) >= ("managed" in storage)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ray import tune
@@ -21,64 +22,55 @@ from tuneoff_adapters.ray_tune.submission import Submissions
 BY_SEED_ALONE = ("random", "default", *LISTED)  # samplers whose draws do not depend on results
 
 
-class Announcer:
-    """Asks a search algorithm of Ray's for its next trial, and announces it."""
+class Announced:
+    """A search algorithm of Ray's, asked for its next trial, which is announced. Its state is not saved."""
 
-    def __init__(self, submissions: Submissions) -> None:
-        self._submissions = submissions
-        retries = submissions.context.spec.experiment.failures.retries
-        self._trial_class = retried_trial_class(submissions) if retries > 0 else None
+    submissions: Submissions
 
-    def next_trial(self, search: Any, ask: Callable[[], Any]) -> Any:
-        """Return what `ask` returns: a trial, or None. `search` is finished when the budget is used up."""
-        if self._submissions.budget.is_used_up():
+    @functools.cached_property
+    def _trial_class(self) -> type[Any]:
+        return retried_trial_class(self.submissions)
+
+    def next_trial(self) -> Any:
+        """Return a trial, or None; it is finished when the budget is used up."""
+        search: Any = super()
+        if self.submissions.budget.is_used_up():
             search.set_finished()
             return None
         asked_ns = clock.monotonic_ns()
-        trial = ask()
+        trial = search.next_trial()
         if trial is not None:
-            if self._trial_class is not None:
+            if self.submissions.context.spec.experiment.failures.retries > 0:
                 trial.__class__ = self._trial_class  # of the same layout: only the answer to "may it be tried again?" differs
-            self._submissions.submit(trial, asked_ns)
+            self.submissions.submit(trial, asked_ns)
         return trial
-
-
-class AnnouncedVariants(BasicVariantGenerator):  # type: ignore[misc]
-    """Ray's own random and grid search. Its state is not saved."""
-
-    def __init__(self, submissions: Submissions, points: list[dict[str, float | int]], seed: int, max_concurrent: int) -> None:
-        super().__init__(points_to_evaluate=points, max_concurrent=max_concurrent, random_state=seed)
-        self.announcer = Announcer(submissions)
-
-    def next_trial(self) -> Any:
-        return self.announcer.next_trial(self, super().next_trial)
 
     def save_to_dir(self, dirpath: str, session_str: str) -> None:
         pass
 
 
-class AnnouncedSearch(SearchGenerator):  # type: ignore[misc]
+class AnnouncedVariants(Announced, BasicVariantGenerator):  # type: ignore[misc]
+    """Ray's own random and grid search."""
+
+    def __init__(self, submissions: Submissions, points: list[dict[str, float | int]], seed: int, max_concurrent: int) -> None:
+        super().__init__(points_to_evaluate=points, max_concurrent=max_concurrent, random_state=seed)
+        self.submissions = submissions
+
+
+class AnnouncedSearch(Announced, SearchGenerator):  # type: ignore[misc]
     """Any of Ray's searchers; it learns the best epoch of a trial as its value, which is core's definition."""
 
     def __init__(self, submissions: Submissions, searcher: Any) -> None:
         super().__init__(searcher)
         self.submissions = submissions
-        self.announcer = Announcer(submissions)
-
-    def next_trial(self) -> Any:
-        return self.announcer.next_trial(self, super().next_trial)
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        best = self.submissions[trial_id].best
-        if result and best is not None:
-            result = {**result, OBJECTIVE: best}
+        submission, events = self.submissions[trial_id], self.submissions.context.events
+        if result and submission.best is not None:
+            result = {**result, OBJECTIVE: submission.best}
         started = clock.monotonic_ns()
         super().on_trial_complete(trial_id, result=result, error=error)
-        submission, events = self.submissions[trial_id], self.submissions.context.events
         events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=submission.trial_id)
-
-    def save_to_dir(self, dirpath: str, session_str: str) -> None:
-        pass
 
 
 def param_space(translation: Translation, keys: dict[str, str]) -> dict[str, Any]:
