@@ -106,14 +106,11 @@ class SshPlatform(RemotePlatform):
         cleanings = {host: self._started(host, words, log) for host, log in logs.items()}
         left = []
         for host, cleaning in cleanings.items():
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 cleaning.communicate(timeout=REMOVAL_SHARE * seconds)
-                is_done = cleaning.returncode == 0
-            except subprocess.TimeoutExpired:
+            if cleaning.returncode != 0:  # None: it hangs
                 cleaning.kill()
                 cleaning.wait()
-                is_done = False
-            if not is_done:
                 self.context.flag(LOST, f"host {host} cannot be cleaned ({last_words(logs[host])}); its agents end what is left")
             elif words_left := logs[host].read_text().strip():
                 left.append(f"{words_left} on host {host}")

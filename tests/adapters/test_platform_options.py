@@ -119,8 +119,8 @@ def test_what_hosts_cannot_serve_is_refused(platform: str, monkeypatch: pytest.M
         ("cluster", {"address": "a:1"}, "Ray's cluster at a:1: 3 slots where it puts them; starts no node"),
         (
             "slurm",
-            {"sbatch": {"partition": "short", "time": 30}},
-            "submits 3 jobs to SLURM, a worker each: --cpus-per-task=2 --mem=488282K --partition=short --time=30",
+            {"sbatch": {"partition": "short", "time": 30, "exclusive": True}},
+            "submits 3 jobs to SLURM, a worker each: --cpus-per-task=2 --mem=488282K --exclusive --partition=short --time=30",
         ),
     ],
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from builders.specs import make_context, toy_spec
+from builders.waiting_processes import waiting
 from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import MARK
 from tuneoff_adapters.ray_tune import session
@@ -133,7 +134,9 @@ def test_undeploy_believes_no_folder_but_this_run_s_own_and_follows_no_link(
     mine, record = tmp_path / "mine", context.work_dir / session.RECORD
     mine.mkdir()
     record.write_text(json.dumps({"temporary_folder": str(mine)}))
-    session.stop_ray(context)
+    with waiting(env={**os.environ, MARK: context.execution_id}) as marked:  # of nobody that this process knows
+        session.stop_ray(context)
+        assert marked.poll() is None
     assert mine.exists()
     record.rename(mine / "record")
     record.symlink_to(mine / "record")

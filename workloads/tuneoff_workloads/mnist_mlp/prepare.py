@@ -14,7 +14,6 @@ import logging
 import os
 import sys
 import tempfile
-import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,8 +28,6 @@ from tuneoff_workloads.mnist_mlp.catalog import DataFile, Dataset, Role, header
 
 log = logging.getLogger(__name__)
 
-LOCK_TIMEOUT_SECONDS = 900.0
-LOCK_POLL_SECONDS = 0.05
 DOWNLOAD_TIMEOUT_SECONDS = 600.0
 _DOWNLOAD = "import sys, torchvision.datasets as d; getattr(d, sys.argv[1])(sys.argv[2], download=True)"
 DIGIT_SHAPE, TEST_DIGITS_PER_CLASS = (8, 8), 30
@@ -84,32 +81,20 @@ def dataset_folder(dataset: Dataset) -> Path:
 
 
 @contextmanager
-def locked(folder: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
-    """Create `folder` and hold its lock, which dies with this process.
+def locked(folder: Path) -> Iterator[None]:
+    """Create `folder` and hold its lock, which dies with this process; another one that prepares it is waited for.
 
     Raises:
-        DataError: the folder cannot be made, or another process holds the lock for too long.
+        DataError: the folder cannot be made.
     """
-    path = folder.parent / f"{folder.name}.lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = (folder.parent / f"{folder.name}.lock").open("a")
     except OSError as error:
         raise DataError(_cannot_write(folder, error)) from error
-    try:
-        deadline = time.monotonic() + timeout_seconds
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() >= deadline:
-                    problem = f"another process has prepared these data for over {timeout_seconds:g} s"
-                    raise DataError(f"{path}: {problem}; end it and try again") from error
-                time.sleep(LOCK_POLL_SECONDS)
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def is_intact(path: Path, file: DataFile) -> bool:
