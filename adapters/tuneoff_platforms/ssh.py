@@ -104,7 +104,7 @@ class SshPlatform(RemotePlatform):
         words = ["-m", "tuneoff_platforms.remote.cleaning", self.context.execution_id]
         logs = {host: self._log(f"cleaning-{host}") for host in others}
         cleanings = {host: self._started(host, words, log) for host, log in logs.items()}
-        left = []
+        leftovers = []
         for host, cleaning in cleanings.items():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 cleaning.communicate(timeout=REMOVAL_SHARE * seconds)
@@ -113,9 +113,9 @@ class SshPlatform(RemotePlatform):
                 cleaning.wait()
                 self.context.flag(LOST, f"host {host} cannot be cleaned ({last_words(logs[host])}); its agents end what is left")
             elif words_left := logs[host].read_text().strip():
-                left.append(f"{words_left} on host {host}")
-        if left:
-            raise StepError(f"nothing of the run may be left, but there is {', '.join(left)}; end it by hand")
+                leftovers.append(f"{words_left} on host {host}")
+        if leftovers:
+            raise StepError(f"nothing of the run may be left, but there is {', '.join(leftovers)}; end it by hand")
 
     def _state(self, launch: Launch) -> LaunchState:
         code = self._processes[launch.name].poll()

@@ -39,8 +39,8 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
     Raises:
         ExperimentError: an option has a wrong value.
     """
-    given = HostOptions(**{name: value for name, value in options.items() if name in LOCAL_OPTIONS})
-    hosts, command = given.hosts or (), given.host_command
+    chosen = HostOptions(**{name: value for name, value in options.items() if name in LOCAL_OPTIONS})
+    hosts, command = chosen.hosts or (), chosen.host_command
     is_list = isinstance(options.get("hosts", []), list) and all(is_word(host) and "/" not in host for host in hosts)
     if not is_list or len(set(hosts)) < len(hosts):
         raise ExperimentError(
@@ -56,9 +56,9 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
     except ValueError as error:
         rule = "option `host_command` must be words as a shell takes them"
         raise ExperimentError(f"{rule}, but got {command!r}: {error}") from error
-    if not is_word(given.host_python):
-        raise ExperimentError(f"option `host_python` must be the path of a Python on the hosts, but got {given.host_python!r}")
-    return replace(given, hosts=tuple(hosts), lost_seconds=lost_seconds_of(options))
+    if not is_word(chosen.host_python):
+        raise ExperimentError(f"option `host_python` must be the path of a Python on the hosts, but got {chosen.host_python!r}")
+    return replace(chosen, hosts=tuple(hosts), lost_seconds=lost_seconds_of(options))
 
 
 def lost_seconds_of(values: Mapping[str, Any]) -> float:

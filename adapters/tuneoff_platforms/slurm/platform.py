@@ -106,8 +106,8 @@ class SlurmPlatform(RemotePlatform):
         return Launch(f"job {submitted.job_id}", Path(submitted.paths.stdout))
 
     def states(self, launches: Sequence[Launch]) -> Mapping[str, LaunchState]:
-        told = jobs.states(self._job_name, map(_job_id, launches))
-        return {launch.name: told[_job_id(launch)] for launch in launches}
+        by_id = jobs.states(self._job_name, map(_job_id, launches))
+        return {launch.name: by_id[_job_id(launch)] for launch in launches}
 
     def settled(self, launch: Launch) -> LaunchState:
         return jobs.settled(_job_id(launch))

@@ -170,7 +170,7 @@ class MlpTraining:
             _read(self._wait, readings)
             every_ns = readings.pop() - began_ns
             several = len(readings) > len(PHASES)
-            spent = [sum(readings[place :: len(PHASES)]) for place in range(len(PHASES))] if several else readings
+            spent = [sum(readings[start :: len(PHASES)]) for start in range(len(PHASES))] if several else readings
             for name, (begin, end) in zip(PHASES, itertools.pairwise(spent), strict=False):  # the last one is `validate`
                 phase(name).ns = (end - begin) * every_ns // (spent[-1] - spent[0])
         likelihoods = self._log_probabilities.index_select(0, targets + self._batch_starts * classes)
