@@ -20,11 +20,11 @@ def plan_of(spec: RunSpec, folder: Path | None = None) -> StudyPlan:
     return study_plan(spec, folder or Path("/nonexistent"))
 
 
-def memory_study(plan: StudyPlan, worker: int = 0) -> Study:
+def memory_study(plan: StudyPlan) -> Study:
     """Return a study in memory with the plan's sampler and pruner."""
     return optuna.create_study(
         study_name=plan.study_name,
-        sampler=make_sampler(plan, worker),
+        sampler=make_sampler(plan, 0),
         pruner=make_pruner(plan),
         direction=StudyDirection.MAXIMIZE if plan.mode == "max" else StudyDirection.MINIMIZE,
     )

@@ -155,11 +155,9 @@ def run_lifecycle(tmp_path: Path, adapter_target: str, *, timeout_seconds: float
     return start_lifecycle(tmp_path, adapter_target, **arguments).wait(timeout_seconds)
 
 
-def undeploy_afresh(folder: Path, environment: Mapping[str, str] | None = None) -> None:
+def undeploy_afresh(folder: Path) -> None:
     """Un-deploy a run in a fresh process, told what to un-deploy as the supervisor tells it."""
     request = json.loads((folder / SPEC).read_text()) | {"trial_context": json.loads((folder / TRIAL_CONTEXT).read_text())}
     command = [sys.executable, "-m", "tuneoff.run.lifecycle", str(folder), "--undeploy=20"]
-    done = subprocess.run(
-        command, input=json.dumps(request), env=environment, capture_output=True, text=True, check=False, timeout=30.0
-    )
+    done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=False, timeout=30.0)
     assert done.returncode == 0, done.stderr

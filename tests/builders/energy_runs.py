@@ -200,8 +200,8 @@ def _attempt(draw: st.DrawFn, simulation: Simulation, worker: Simulated, name: s
     return False
 
 
-def one_trial(rates: tuple[float, float] = (0.5, 1.0), cut: int = 5, length: int = 10, is_split: bool = False) -> Simulation:
-    """Return one trial of one epoch in one process; split: the epoch is lost at `cut`, and a second attempt goes on there."""
+def one_trial() -> Simulation:
+    """Return one trial of one epoch in one process, which uses half a processor at first, and then a whole one."""
     log = Log()
     log.step("deploy", 0, 2)
     log.step("setup", 2, 3)
@@ -210,16 +210,10 @@ def one_trial(rates: tuple[float, float] = (0.5, 1.0), cut: int = 5, length: int
     worker = Simulated(writer, [(3.0, 0.0)])
     base = worker.go(2, 0.5)
     writer.start("t00", worker.at, slot=0, process_cpu=base)
-    lost = worker.go(cut, rates[0])
-    attempt = 1
-    if is_split:
-        writer.end("t00", worker.at, "failed", 0, cpu=lost - base, cause="x", charged="workload")
-        attempt, base = 2, lost
-        log.submit("t00", worker.at, attempt=2)
-        writer.start("t00", worker.at, slot=0, attempt=2, process_cpu=base)
-    done = worker.go(length - cut, rates[1])
-    writer.epoch("t00", 1, worker.at, 0.5, reported=worker.at, attempt=attempt, cpu=done - base, reported_cpu=done - base)
-    writer.end("t00", worker.at, "completed", 1, attempt=attempt, cpu=done - base)
+    worker.go(5, 0.5)
+    done = worker.go(5, 1.0)
+    writer.epoch("t00", 1, worker.at, 0.5, reported=worker.at, cpu=done - base, reported_cpu=done - base)
+    writer.end("t00", worker.at, "completed", 1, cpu=done - base)
     worker.go(1, 0.5)
     writer.exit(worker.at, by=log.coordinator)
     log.step("collect", 18, 19)
@@ -227,10 +221,7 @@ def one_trial(rates: tuple[float, float] = (0.5, 1.0), cut: int = 5, length: int
     log.step("undeploy", 19, 20)
     simulation = Simulation(log, make_spec(epochs=1, trials=1), [worker], end=20.0)
     simulation.coordinator = evenly(20)
-    busy = [(cut, cut * rates[0]), (length - cut, (length - cut) * rates[1])]
-    if not is_split:
-        busy = [(length, sum(cpu for _, cpu in busy))]
-    simulation.busy = {("t00", index): pair for index, pair in enumerate(busy)}
+    simulation.busy = {("t00", 0): (10, 7.5)}
     return simulation
 
 

@@ -30,11 +30,8 @@ def write_run(folder: Path, record: RunRecord, ruling: Ruling | None = None) -> 
     return store.write_run(folder, record, end.key_of(end.write_end(folder, stated)))
 
 
-def derive_again(folder: Path, *, resealed: bool = True) -> RunRecord:
+def derive_again(folder: Path) -> None:
     """Derive the record of a folder anew and store it, as somebody would who covers a change well."""
-    stated = end.read_end(folder)
-    if resealed:
-        stated = replace(stated, sealed=end.seal(folder))
+    stated = replace(end.read_end(folder), sealed=end.seal(folder))
     record = derived.derive_folder(folder, end.read_spec(folder), stated).record
     store.write_run(folder, record, end.key_of(end.write_end(folder, stated)))
-    return record

@@ -27,13 +27,13 @@ def write_wheel(folder: Path, name: str, version: str, needs: Sequence[str] = ()
         wheel.writestr(f"{module}-{version}.dist-info/RECORD", f"{module}/__init__.py,,\n")
 
 
-def write_source(folder: Path, name: str, version: str, script: str) -> None:
+def write_source(folder: Path, name: str, script: str) -> None:
     """Write a source distribution whose build backend runs `script` as it is imported."""
-    backend = f'[project]\nname = "{name}"\nversion = "{version}"\n'
+    backend = f'[project]\nname = "{name}"\nversion = "1.0"\n'
     backend += '[build-system]\nrequires = []\nbuild-backend = "building"\nbackend-path = ["."]\n'
-    with tarfile.open(folder / f"{name}-{version}.tar.gz", "w:gz") as archive:
+    with tarfile.open(folder / f"{name}-1.0.tar.gz", "w:gz") as archive:
         for file, text in (("pyproject.toml", backend), ("building.py", script)):
-            entry = tarfile.TarInfo(f"{name}-{version}/{file}")
+            entry = tarfile.TarInfo(f"{name}-1.0/{file}")
             entry.size = len(text.encode())
             archive.addfile(entry, BytesIO(text.encode()))
 

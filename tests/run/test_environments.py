@@ -100,7 +100,7 @@ def test_a_release_that_does_not_exist_is_told_with_the_nearest(index: Path) -> 
 
 
 def test_a_package_that_does_not_build_is_named(index: Path) -> None:
-    write_source(index, "knotty", "1.0", "raise SystemExit('no compiler')")
+    write_source(index, "knotty", "raise SystemExit('no compiler')")
     text = refused(optuna(packages=("knotty==1.0",)))
     assert "cannot be made: knotty has no wheel for this Python and cannot be built here; " in text
     log = Path(text.partition("see ")[2])
@@ -208,7 +208,7 @@ def test_one_that_is_used_is_not_removed(only_uv: Path, call: Call) -> None:
 def test_a_command_killed_while_it_makes_one_leaves_none(only_uv: Path, tmp_path: Path) -> None:
     """Its installer dies with it, and the next command makes the environment anew."""
     mark = tmp_path / "building"
-    write_source(only_uv, "slow", "1.0", f"import pathlib, time; pathlib.Path({str(mark)!r}).touch(); time.sleep(600)")
+    write_source(only_uv, "slow", f"import pathlib, time; pathlib.Path({str(mark)!r}).touch(); time.sleep(600)")
     file = tmp_path / "file.yaml"
     file.write_text(FILE.replace("optuna==4.5.0", "{name: optuna, environment: {version: 4.5.0, packages: [slow]}}"))
     command = subprocess.Popen([sys.executable, "-m", "tuneoff", "environments", "--make", file], stderr=subprocess.DEVNULL)

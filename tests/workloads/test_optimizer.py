@@ -29,25 +29,25 @@ def run(name: Any, **hyperparameters: float) -> torch.Tensor:
     return parameters
 
 
-def adam_by_hand(rate: float, decay: float) -> torch.Tensor:
+def adam_by_hand(decay: float) -> torch.Tensor:
     p = torch.linspace(-1, 1, 64, dtype=torch.float64)
     mean, square = torch.zeros_like(p), torch.zeros_like(p)
     for step, gradient in enumerate(gradients(), 1):
-        p = p * (1 - rate * decay)
+        p = p * (1 - 0.01 * decay)
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.999 * square + 0.001 * gradient**2
-        p = p - rate * (mean / (1 - 0.9**step)) / ((square / (1 - 0.999**step)).sqrt() + 1e-8)
+        p = p - 0.01 * (mean / (1 - 0.9**step)) / ((square / (1 - 0.999**step)).sqrt() + 1e-8)
     return p.float()
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_adam_follows_its_formula(decay: float) -> None:
-    torch.testing.assert_close(run("adam", weight_decay=decay), adam_by_hand(0.01, decay), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(run("adam", weight_decay=decay), adam_by_hand(decay), rtol=1e-4, atol=1e-6)
 
 
 def test_control_weight_decay_in_the_gradient_would_be_seen() -> None:
-    decoupled = adam_by_hand(0.01, 0.1)
-    without = adam_by_hand(0.01, 0.0)
+    decoupled = adam_by_hand(0.1)
+    without = adam_by_hand(0.0)
     with pytest.raises(AssertionError):
         torch.testing.assert_close(decoupled, without, rtol=1e-4, atol=1e-6)
 

@@ -179,11 +179,11 @@ def quieten() -> None:
     warnings.filterwarnings("ignore", category=ExperimentalWarning)
 
 
-def create_study(plan: StudyPlan, first: Iterable[Mapping[str, float | int]] = ()) -> Study:
+def create_study(plan: StudyPlan, given: Iterable[Mapping[str, float | int]] = ()) -> Study:
     """Create the study, and enqueue native values in this order."""
     direction = StudyDirection.MAXIMIZE if plan.mode == "max" else StudyDirection.MINIMIZE
     study = optuna.create_study(study_name=plan.study_name, storage=open_storage(plan), direction=direction)
-    for values in first:
+    for values in given:
         study.enqueue_trial(dict(values))
     return study
 

@@ -14,6 +14,7 @@ from tuneoff_platforms.remote.platform import LaunchState
 
 CALL_SECONDS = 30.0
 LOOK_SECONDS = 0.3
+SETTLED_SECONDS = 5.0  # in which one is seen to have ended whose agent has
 ALIVE = ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "SIGNALING", "STAGE_OUT", "RESIZING", "STOPPED")
 QUEUED = ("PENDING", "REQUEUED", "REQUEUE_FED")
 AWAY = "NOT TOLD"  # in place of a state: SLURM's controller did not answer
@@ -52,9 +53,9 @@ def state_of(job_id: str) -> LaunchState:
     return launch_state(fields.get("JobState", AWAY), fields.get("Reason", ""))
 
 
-def settled(job_id: str, seconds: float = 5.0) -> LaunchState:
+def settled(job_id: str) -> LaunchState:
     """Return a job's state once it runs no more, or after some time as it is."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + SETTLED_SECONDS
     while (state := state_of(job_id)).phase == "running" and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)
     return state
