@@ -67,9 +67,11 @@ def test_forgotten_version_and_line_that_is_no_event_list_again(api: FakeApi, co
 def test_lost_right_and_server_that_stays_away_end_the_watch(api: FakeApi) -> None:
     connection = Connection(api.kubeconfig, limits=Limits(api=0.2, call=0.1, pause=0.01))
     empty = Answer(200, {"items": None, "metadata": {}})
-    answer(api, [empty], [failure(403, "Forbidden", "pods is forbidden")])
-    with pytest.raises(ApiError, match="pods is forbidden"):
-        changes(connection, 1)
+    told = event("ERROR", {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "pods is forbidden"})
+    for refused in (failure(403, "Forbidden", "pods is forbidden"), Streamed([told])):
+        answer(api, [empty], [refused])
+        with pytest.raises(ApiError, match="pods is forbidden"):
+            changes(connection, 1)
     answer(api, [empty], [Cut()])
     with pytest.raises(Unreachable, match="the connection was cut"):
         changes(connection, 1)

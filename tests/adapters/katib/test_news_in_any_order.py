@@ -121,7 +121,7 @@ class Told:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(data=st.data())
 def test_news_in_any_order_and_however_late_give_the_same_record(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
