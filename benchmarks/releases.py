@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuneoff.base.format import counted
+from tuneoff.experiment.metric_catalogue import metric as definition
 from tuneoff.experiment.spec import EnvironmentSpec
 from tuneoff.judge.answers.analysis_plan import Frozen, frozen
 from tuneoff.judge.answers.compute import answers
@@ -27,7 +28,6 @@ from tuneoff.judge.choice.choice import ScalingCurve
 from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.choice.releases import Figure, figures, frameworks, history, residuals, shown_steps, smallest_step_text
 from tuneoff.judge.groups import Group
-from tuneoff.judge.metrics import scale
 from tuneoff.judge.results import Run, read_results
 from tuneoff.judge.stats.sign_flip import generator
 from tuneoff.judge.stats.signed_rank import least_n
@@ -50,7 +50,7 @@ class Spread:
 
     def group(self, position: int, rest: Floats) -> Group:
         """Return a release with these differences (seeds) from the centre."""
-        values = np.exp(self.centre + rest) if scale(self.metric) == "ratio" else self.centre + rest
+        values = np.exp(self.centre + rest) if definition(self.metric).scale == "ratio" else self.centre + rest
         run = next(run for run in self.first.runs if run.is_done)
         return replace(
             self.first,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tuneoff.base.files import read_json
 from tuneoff.experiment.accounting.declared import Prices
-from tuneoff.experiment.metric_catalogue import FURTHER, Scale
+from tuneoff.experiment.metric_catalogue import FURTHER
 from tuneoff.experiment.metric_catalogue import metric as definition
 from tuneoff.judge.results import Run, value
 from tuneoff.measure.cost import billed_ns
@@ -72,11 +72,6 @@ def better(metric: str, objective_metric: str, mode: Mode) -> Mode:
     return "min" if any(loss in metric.removeprefix("test.").lower() for loss in _LOSSES) else "max"
 
 
-def scale(metric: str) -> Scale:
-    """Return how two values are compared: scores, counts and shares by their difference, what has a zero by the log ratio."""
-    return definition(metric).scale
-
-
 def bounds(metric: str, objective_metric: str) -> tuple[float, float]:
     """Return what a metric cannot be below and above."""
     of = definition(metric)
@@ -85,14 +80,9 @@ def bounds(metric: str, objective_metric: str) -> tuple[float, float]:
     name = (metric if of.unit else _score(metric, objective_metric)).lower()
     if any(word in name for word in _SCORES):
         return 0.0, 1.0
-    if is_share(metric):
+    if of.unit == "%":
         return 0.0, 100.0
     return (0.0, math.inf) if of.unit or any(word in name for word in _LOSSES) else (-math.inf, math.inf)
-
-
-def is_share(metric: str) -> bool:
-    """Whether it is in percent."""
-    return definition(metric).unit == "%"
 
 
 def is_of_objective(metric: str, objective_metric: str) -> bool:

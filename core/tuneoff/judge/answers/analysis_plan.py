@@ -12,10 +12,11 @@ import msgspec
 from tuneoff.base.reading import Refused, read
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.analysis import quality_margin
+from tuneoff.experiment.metric_catalogue import metric as definition
 from tuneoff.experiment.schema import AnalysisPart, AnchorsPart
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.judge.answers.answer import Question
-from tuneoff.judge.metrics import better, default_unit, is_of_objective, is_share, scale
+from tuneoff.judge.metrics import better, default_unit, is_of_objective
 
 NO_MARGIN = "none"
 
@@ -59,7 +60,7 @@ class Frozen:
 
     def question(self, name: str, metric: str, experiment: ExperimentSpec) -> Question:
         """Return a question on a metric as an experiment asks it."""
-        objective, percent = experiment.objective, self.margin_percent
+        objective, percent, of = experiment.objective, self.margin_percent, definition(metric)
         margin: float | None = None
         if is_of_objective(metric, objective.metric):
             of_quality = quality_margin(self.stated, experiment.workload)
@@ -67,9 +68,9 @@ class Frozen:
             text = source if margin is None else f"{margin:g} ({source})"
         elif percent <= 0:
             text = f"{NO_MARGIN}: analysis.margin_percent is 0"
-        elif scale(metric) == "ratio":
+        elif of.scale == "ratio":
             margin, text = math.log1p(percent / 100), f"{percent:g} %"
-        elif is_share(metric):
+        elif of.unit == "%":
             margin, text = percent, f"{percent:g} percentage points"
         else:
             text = f"{NO_MARGIN}: {metric} has no unit of which {percent:g} % would say anything"
@@ -78,7 +79,7 @@ class Frozen:
             metric=metric,
             unit=default_unit(metric, objective.metric),
             better=better(metric, objective.metric, objective.mode),
-            scale=scale(metric),
+            scale=of.scale,
             margin=margin,
             margin_text=text,
         )

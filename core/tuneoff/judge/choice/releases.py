@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import MISSING, counted
 from tuneoff.base.packages import release
+from tuneoff.experiment.metric_catalogue import metric as definition
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import ROBUST, Verdict
 from tuneoff.judge.answers.judging import PairComparison
@@ -23,7 +24,6 @@ from tuneoff.judge.choice.added import PER_JOB, PER_REPORT, PER_TRIAL
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, VALIDATED, Point, ReleaseStep, Row, ScalingCurve
 from tuneoff.judge.choice.curve import ADDED_TO_JOB, ADDED_TO_TRIAL, ASK, FIGURES, PER_FURTHER_TRIALS, TREE
 from tuneoff.judge.groups import Group
-from tuneoff.judge.metrics import scale
 from tuneoff.judge.stats.sign_flip import generator
 from tuneoff.judge.stats.signed_rank import bounds
 from tuneoff.record.metric_value import metric_value
@@ -159,7 +159,7 @@ def residuals(metric: str, groups: Sequence[Group]) -> tuple[float, Floats]:
     by_seed = [group.estimate(metric).by_seed for group in groups]
     table = np.array([[of[seed] for seed in sorted(set.intersection(*map(set, by_seed)))] for of in by_seed])
     releases, seeds = table.shape
-    is_ratio = scale(metric) == "ratio"
+    is_ratio = definition(metric).scale == "ratio"
     if min(releases, seeds) < 2 or not np.isfinite(table).all() or (is_ratio and table.min() <= 0):
         raise ValueError(f"{metric} must be measured in at least 2 releases with the same 2 seeds or more, above 0 for a ratio")
     table = np.log(table) if is_ratio else table
