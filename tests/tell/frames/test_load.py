@@ -84,19 +84,13 @@ def test_energy_is_not_computed_for_columns_that_need_none(results: Path, monkey
     }
 
 
-def test_a_folder_that_is_none_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_is_none_and_a_damaged_record_are_one_line(results: Path, tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(ResultsError, match=r"is not a results folder: matrix\.json cannot be read") as caught:
+        with pytest.raises(ResultsError, match=r"is not a results folder: matrix\.json cannot be read[^\n]*$"):
             tuneoff.load(path)
-        assert "\n" not in str(caught.value)
-
-
-def test_a_damaged_record_is_one_line(results: Path) -> None:
-    frames = tuneoff.load(results)
     next(results.glob("runs/*/*/end.json")).write_text("{")
-    with pytest.raises(ResultsError, match="is damaged") as caught:
-        _ = frames.runs
-    assert "\n" not in str(caught.value)
+    with pytest.raises(ResultsError, match=r"is damaged[^\n]*$"):
+        _ = tuneoff.load(results).runs
 
 
 def test_unknown_tables_and_columns_name_the_known_ones(results: Path) -> None:

@@ -122,12 +122,6 @@ def test_the_time_left_is_of_the_runs_that_are_left(tmp_path: Path, is_repeated:
     assert stream.getvalue().endswith(f"; {left}\n")
 
 
-def test_a_reader_that_went_away_ends_no_matrix(folder: Folder) -> None:
-    stream, clock = io.StringIO(), Clock()
-    stream.close()
-    run_matrix(folder, Progress(Lines(stream, clock), Watcher(folder.path, folder.plan), clock), clock)
-
-
 def test_log_messages_appear_above_the_display_which_is_taken_away_at_an_interrupt(
     folder: Folder, emulator: Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,12 +138,15 @@ def test_log_messages_appear_above_the_display_which_is_taken_away_at_an_interru
     assert sys.stderr is emulator
 
 
-def test_what_a_library_writes_cannot_move_the_cursor() -> None:
+def test_what_a_library_writes_cannot_move_the_cursor_and_a_reader_that_went_away_ends_no_matrix(folder: Folder) -> None:
     stream = io.StringIO()
     above = Above(Lines(stream))
     above.write("\x1b[2Jgone\n 10 %\r 20 %\r\na\tb\n\x1b[1A")
     above.end()
     assert stream.getvalue() == "\\x1b[2Jgone\n 20 %\na       b\n\\x1b[1A\n"
+    stream.close()
+    clock = Clock()
+    run_matrix(folder, Progress(Lines(stream, clock), Watcher(folder.path, folder.plan), clock), clock)
 
 
 def test_the_display_appears_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,13 +162,10 @@ def test_the_display_appears_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch)
         os.close(ours)
 
 
-def test_the_text_of_a_run_names_its_step_outside_of_the_trials() -> None:
+def test_a_run_in_words_has_its_step_outside_of_the_trials_and_an_end_no_reason_that_is_the_status() -> None:
     begun = LiveRun(run_id="abc", step="deploy", seconds=2.0, trials=20, epochs_per_trial=3)
     assert trials_text(begun) == "0/20 trials, step deploy"
     assert trials_text(replace(LIVE, seconds=1.0, step="test")).endswith("5.0 trials/s, step test")
-
-
-def test_an_end_is_one_line_and_a_reason_that_is_the_status_is_not_repeated() -> None:
     assert end_text("timeout", "took\ntoo long", 61.0) == "timeout in 61 s: took too long"
     assert end_text("interrupted", "interrupted", 0.0) == "interrupted"
 
