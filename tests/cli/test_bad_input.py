@@ -37,38 +37,29 @@ NOWHERE = "--adapter: adapter 'nowhere:Nothing' is not there: no module named 'n
         ({"workload": "heavy"}, "plain", 3, ["workload 'heavy' needs no_such_module; run: pip install"]),
     ],
 )
-@pytest.mark.parametrize("command", ["compare", "run"])
 def test_what_cannot_be_run_is_one_line(
     call: Call,
     file: File,
     fakes: None,
-    command: str,
     content: dict[str, Any] | str,
     adapter: str,
     code: int,
     parts: list[str],
 ) -> None:
     path = file(content) if isinstance(content, str) else file(**content)
-    answer = call(command, path, "--adapter", *adapter.split())
-    assert answer.code == code
-    assert answer.line.startswith("tuneoff: ")
-    for part in parts:
-        assert part in answer.line
+    answer = call("compare", path, "--adapter", *adapter.split())
+    assert (answer.code, [part for part in ("tuneoff: ", *parts) if part not in answer.line]) == (code, [])
     assert not Path("results").exists()
 
 
-@pytest.mark.parametrize("command", ["plan", "compare", "doctor"])
-def test_a_file_that_cannot_be_read_is_one_line(call: Call, command: str) -> None:
-    answer = call(command, "nowhere.yaml")
-    assert answer.code == 2
-    assert "nowhere.yaml: the file cannot be read: No such file" in answer.line
-
-
-def test_a_broken_plugin_is_one_line(call: Call, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_read_and_a_broken_plugin_are_one_line(
+    call: Call, file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = call("doctor", "nowhere.yaml")
+    assert (answer.code, "nowhere.yaml: the file cannot be read: No such file" in answer.line) == (2, True)
     fake_plugins.register(monkeypatch, fake_plugins.plugin("broken", "no_such_module:Adapter"))
     answer = call("compare", file(adapters=["broken"]))
-    assert answer.code == 6
-    assert "adapter 'broken' is broken (fakes 1.0)" in answer.line
+    assert (answer.code, "adapter 'broken' is broken (fakes 1.0)" in answer.line) == (6, True)
 
 
 # Data: the real workload, whose files are checked before any run starts.

@@ -49,7 +49,7 @@ def test_progress_is_on_a_terminal_alone(results: Results) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_ends_it_in_one_line(tmp_path: Path) -> None:
-    results = write_examples(tmp_path / "results", seeds=range(300))
+    results = write_examples(tmp_path / "results", seeds=range(120))
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "tuneoff", "verify", str(results.path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, text=True, start_new_session=True)

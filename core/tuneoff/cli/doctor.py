@@ -44,7 +44,7 @@ def machine() -> Iterator[Finding]:
     environment = capture()
     total, available = environment["memory_total_bytes"], environment["memory_available_bytes"]
     if total is None or available is None:
-        yield Finding(id="memory", verdict="warning", text="unknown: /proc/meminfo cannot be read")
+        yield _say("memory", "warning", "unknown: /proc/meminfo cannot be read")
     else:
         text = f"{available / GIB:.1f} GiB available of {total / GIB:.1f} GiB"
         yield _check("memory", available >= MIN_MEMORY_BYTES, text, "close other programs, or use fewer workers")
@@ -73,9 +73,9 @@ def power(plan: Plan | None) -> Iterator[Finding]:
         has_all = opened.meter is not None and not opened.problems
         text = opened.line().removeprefix("power: ")
         opened.close()
-        yield Finding(id="power", verdict="passed" if has_all else "warning", text=text)
+        yield _say("power", "passed" if has_all else "warning", text)
     for number, text in enumerate(broken_power_meters(), 1):
-        yield Finding(id=f"power meter {number}", verdict="warning", text=text)
+        yield _say(f"power meter {number}", "warning", text)
 
 
 def adapters(plan: Plan | None) -> Iterator[Finding]:
@@ -87,9 +87,9 @@ def adapters(plan: Plan | None) -> Iterator[Finding]:
         name = f"adapter {listing.plugin.name}"
         if listing.state == "ready":
             text = f"{listing.framework} {listing.framework_version}".strip()
-            yield Finding(id=name, verdict="passed", text="no framework needed" if text == "none" else text)
+            yield _say(name, "passed", "no framework needed" if text == "none" else text)
         elif listing.state == "missing" and listing.plugin.name not in needed:
-            yield Finding(id=name, verdict="warning", text=listing.text)
+            yield _say(name, "warning", listing.text)
         else:
             error = PluginError if listing.state == "broken" else MissingPackageError
             yield _failed(name, error(listing.text))
@@ -103,7 +103,7 @@ def platforms(plan: Plan | None) -> Iterator[Finding]:
     for listing in list_platforms():
         name = f"platform {listing.plugin.name}"
         if not listing.text:
-            yield Finding(id=name, verdict="passed", text="all that it needs is here")
+            yield _say(name, "passed", "all that it needs is here")
         elif listing.loaded is None:
             yield _failed(name, PluginError(listing.text))
         else:
@@ -122,7 +122,7 @@ def of_plugins(image: str | None) -> Iterator[Finding]:
             yield from load_target(target)(image)
         except (Exception, SystemExit) as error:
             code = error.exit_code if isinstance(error, TuneoffError) else PluginError.exit_code
-            yield Finding(id=target, verdict="failed", text=described(error), exit_code=code)
+            yield _say(target, "failed", described(error), code)
 
 
 def data(plan: Plan | None) -> Iterator[Finding]:
@@ -135,7 +135,7 @@ def data(plan: Plan | None) -> Iterator[Finding]:
         text = f"TUNEOFF_DATA_DIR must be a folder, but {folder} is not; correct or unset it"
         yield _failed("data folder", DataError(text))
     else:
-        yield Finding(id="data folder", verdict="passed", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
+        yield _say("data folder", "passed", folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
     specs = [run.spec.experiment.workload for run in plan.counted] if plan is not None else []
     needed = {canonical_json([spec.name, dict(spec.options)]): spec for spec in specs}
     for spec in needed.values():
@@ -158,23 +158,27 @@ def results_folder(path: Path) -> Finding:
     return _space("results", existing, MIN_DISK_BYTES, "free some, or use --output")
 
 
+def _say(name: str, verdict: Verdict, text: str, exit_code: int = 0) -> Finding:
+    return Finding(id=name, verdict=verdict, text=text, exit_code=exit_code)
+
+
 def _failed(name: str, error: TuneoffError, verdict: Verdict = "failed") -> Finding:
     """Return what an error says; `verdict`: another one, where it keeps nothing from running."""
-    return Finding(id=name, verdict=verdict, text=str(error), exit_code=error.exit_code)
+    return _say(name, verdict, str(error), error.exit_code)
 
 
 def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 0) -> Finding:
     """Return a check that holds or not; it fails where it has an exit code, else it warns."""
     if holds:
-        return Finding(id=name, verdict="passed", text=text)
-    return Finding(id=name, verdict="failed" if exit_code else "warning", text=f"{text}; {way_out}", exit_code=exit_code)
+        return _say(name, "passed", text)
+    return _say(name, "failed" if exit_code else "warning", f"{text}; {way_out}", exit_code)
 
 
 def _space(name: str, path: Path, least: int, way_out: str) -> Finding:
     try:
         free = shutil.disk_usage(path).free
     except OSError as error:
-        return Finding(id=name, verdict="warning", text=f"{path} cannot be read: {error.strerror}; {way_out}")
+        return _say(name, "warning", f"{path} cannot be read: {error.strerror}; {way_out}")
     return _check(name, free >= least, f"{free / GIB:.1f} GiB free in {path}", way_out)
 
 
@@ -192,7 +196,7 @@ def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *
     except TuneoffError as error:
         return _failed(name, error, verdict)
     size = f", {dataset.size_bytes / 1e6:.1f} MB" if dataset.size_bytes else ""
-    return Finding(id=name, verdict="passed", text=f"{dataset.name} {dataset.version}{size}")
+    return _say(name, "passed", f"{dataset.name} {dataset.version}{size}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

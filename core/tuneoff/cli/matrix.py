@@ -155,25 +155,27 @@ def to_json(results: Results, ends: Sequence[RunEnd]) -> dict[str, Any]:
 
     plan = results.plan
     specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan)
-    runs = [
-        {
+    runs = []
+    for end in ends:
+        spec = specs[end.run_id]
+        experiment = spec.experiment
+        run = {
             "run_id": end.run_id,
             "name": named[end.run_id],
             "label": end.label,
-            "adapter": specs[end.run_id].adapter,
-            "platform": specs[end.run_id].platform,
-            "sampler": specs[end.run_id].experiment.sampler.name,
-            "pruner": specs[end.run_id].experiment.pruner.name,
-            "variant": dict(specs[end.run_id].experiment.variant),
-            "seed": specs[end.run_id].seed,
-            "warm_up": specs[end.run_id].warm_up,
+            "adapter": spec.adapter,
+            "platform": spec.platform,
+            "sampler": experiment.sampler.name,
+            "pruner": experiment.pruner.name,
+            "variant": dict(experiment.variant),
+            "seed": spec.seed,
+            "warm_up": spec.warm_up,
             "status": end.status,
             "reason": reason(end) or None,
             "flags": list(end.flags),
             "folder": str(end.folder.resolve()) if end.folder is not None else None,
         }
-        for end in ends
-    ]
+        runs.append(run)
     compared = []
     if any(spec.experiment.sampler.name == SAMPLER for spec in specs.values()):
         compared = interference_json(interference(results))

@@ -74,21 +74,20 @@ class StoredExecution:
 
     def rows(self, table: str, run: RunRecord, columns: Collection[str] | None = None) -> Iterable[Row]:
         """Return its rows of a table. `columns`: those that are wanted (None: all); the others may be null."""
-        if table == "trials":
-            charges: Mapping[str, Row] = {}
-            if columns is None or not {*CHARGED}.isdisjoint(columns):  # what is damaged is left out, so that the rest is there
-                samples, accounting = None, NO_ACCOUNTING
-                try:
-                    samples = on_run_clock(read_samples(self.folder), run)
-                except ResultsError as error:
-                    log.warning("trials without energy and CO2e: %s", error)
-                try:
-                    accounting = read_accounting(self.folder)
-                except ResultsError as error:
-                    log.warning("trials without CO2e and cost: %s", error)
-                charges = trial_charges(run, Evidence(samples=samples, accounting=accounting))
-            return trial_rows(run, self.is_selected, charges)
-        return _ROWS[table](run, self.is_selected)
+        if table != "trials":
+            return _ROWS[table](run, self.is_selected)
+        if columns is not None and {*CHARGED}.isdisjoint(columns):
+            return trial_rows(run, self.is_selected, {})
+        samples, accounting = None, NO_ACCOUNTING
+        try:  # what is damaged is left out, so that the rest is there
+            samples = on_run_clock(read_samples(self.folder), run)
+        except ResultsError as error:
+            log.warning("trials without energy and CO2e: %s", error)
+        try:
+            accounting = read_accounting(self.folder)
+        except ResultsError as error:
+            log.warning("trials without CO2e and cost: %s", error)
+        return trial_rows(run, self.is_selected, trial_charges(run, Evidence(samples=samples, accounting=accounting)))
 
 
 _ROWS: Mapping[str, Callable[[RunRecord, bool], Iterable[Row]]] = {

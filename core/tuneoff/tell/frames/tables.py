@@ -402,8 +402,7 @@ def _kind(run: RunRecord, name: str) -> str | None:
 def _cpu_ns(trial: TrialRecord) -> int | None:
     """Return the CPU time of all attempts that started; None where one of them could not say its own."""
     times = [attempt.cpu_ns for attempt in trial.attempts if attempt.started_ns is not None]
-    measured = [time for time in times if time is not None]
-    return sum(measured) if measured and len(measured) == len(times) else None
+    return sum(time for time in times if time is not None) if times and None not in times else None
 
 
 def _seconds(nanoseconds: int | None) -> float | None:
