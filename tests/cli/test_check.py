@@ -14,6 +14,7 @@ import pytest
 from command_line import Call
 from tuneoff.base.findings import CONFORMS, FAILS, Finding, Report, failed, not_tested, passed
 from tuneoff.base.processes import is_alive, kill
+from tuneoff.cli.check import _option
 from tuneoff.errors import NOT_KNOWN
 from tuneoff.trust.check import make
 from tuneoff.trust.check.checks import CHECKS
@@ -101,6 +102,10 @@ def test_every_folder_is_looked_at_before_the_first_run_and_an_adapter_named_twi
     assert list((tmp_path / "kept").rglob("*.json")) == []
     answer = call("check", "serial", "serial@local", "--only", "refusal.adapter-options", "--keep", "kept", "--json")
     assert (answer.code, len(json.loads(answer.out)["adapters"])) == (0, 1)
+
+
+def test_an_option_is_json_or_else_a_text() -> None:
+    assert [_option(text) for text in ("a=3", 'b=["x"]', "c=d=e")] == [("a", 3), ("b", ["x"]), ("c", "d=e")]
 
 
 def test_a_wrong_type_in_the_capabilities_is_a_broken_adapter(call: Call, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 from typing import NamedTuple
 
 from tuneoff.experiment.plan import PlannedRun
@@ -129,16 +130,11 @@ class RuntimeEstimator:
         self._keys: dict[str, tuple[tuple[str, ...], ...]] = {}
         self._times: dict[str, float] = {}  # by a warm-up's id
         for run in runs:
+            warm_up, framework = ("warm-up", run.label), ("framework", run.label)
+            self._keys[run.run_id] = (("cell", run.label, run.spec.scope_key()), framework, warm_up, ("all",))
             if run.spec.warm_up:
-                self._keys[run.run_id] = (("warm-up", run.label),)
+                self._keys[run.run_id] = (warm_up,)
                 self._times[run.run_id] = trials.get(run.label, 1) / run.spec.experiment.budget.trials
-            else:
-                self._keys[run.run_id] = (
-                    ("cell", run.label, run.spec.scope_key()),
-                    ("framework", run.label),
-                    ("warm-up", run.label),
-                    ("all",),
-                )
 
     def taken(self, record: RunRecord) -> float | None:
         """Return how long an execution took, from deploy to the end of its last step; a warm-up: as a run would have."""
@@ -153,17 +149,13 @@ class RuntimeEstimator:
 
         `to_come`: ids of the runs after the current one. `took`: seconds by run id, as `taken` has them. `live`: the current one.
         """
-        sums: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        times: dict[tuple[str, ...], list[float]] = defaultdict(list)
         for run_id, seconds in took.items():
-            is_warm_up = run_id in self._times
             for key in self._keys.get(run_id, ()):
-                if is_warm_up or key[0] != "warm-up":
-                    sums[key][0] += seconds
-                    sums[key][1] += 1
+                times[key].append(seconds)
 
         def likely(run_id: str) -> float | None:
-            nearest = next((sums[key] for key in self._keys.get(run_id, ()) if key in sums), None)
-            return nearest[0] / nearest[1] if nearest is not None else None
+            return next((fmean(times[key]) for key in self._keys.get(run_id, ()) if key in times), None)
 
         parts = [likely(run_id) for run_id in to_come]
         if live is not None:

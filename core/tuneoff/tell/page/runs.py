@@ -6,6 +6,7 @@ In which environment they ran: what all share once, and what differs by itself. 
 from __future__ import annotations
 
 import os
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -108,19 +109,17 @@ def environment_facts(results: Results, answers: Answers) -> tuple[list[Facts], 
     """
     labels = {run.run_id: run.label for run in results.plan.runs}
     named: set[str] = set()
-    machine: dict[str, dict[str, int]] = {}  # runs by value
-    packages: dict[str, dict[str, list[str]]] = {}  # entries of the runs, by version
+    machine: dict[str, Counter[str]] = defaultdict(Counter)  # runs by value
+    packages: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))  # entries of the runs, by version
     for record in results.selected.values():
         for name, text in recorded_facts(record.environment).items():
-            of_name = machine.setdefault(name, {})
-            of_name[text] = of_name.get(text, 0) + 1
+            machine[name][text] += 1
         stored = (record.environment.get(name) for name in ("distributions", "versions"))
         every, versions = (part if isinstance(part, Mapping) else {} for part in stored)
         named.update(map(str, versions))
         for name, version in {**every, **versions}.items():
             if version is not None:
-                label = labels.get(record.run_id, record.run_id)
-                packages.setdefault(str(name), {}).setdefault(str(version), []).append(label)
+                packages[str(name)][str(version)].append(labels.get(record.run_id, record.run_id))
     frameworks: dict[str, dict[str, None]] = {}
     for group in answers.groups:
         for run in group.unskipped:
