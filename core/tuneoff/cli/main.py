@@ -165,13 +165,9 @@ class _OneLine(logging.Formatter):
 
 def set_up(debug: bool) -> None:
     """Send messages of tuneoff to standard error: warnings, or everything with `debug`."""
-    logger = logging.getLogger("tuneoff")
-    for handler in list(logger.handlers):
-        if isinstance(handler, _StandardError):
-            logger.removeHandler(handler)
-    handler = _StandardError()
+    logger, handler = logging.getLogger("tuneoff"), _StandardError()
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s") if debug else _OneLine("tuneoff: %(message)s"))
-    logger.addHandler(handler)
+    logger.handlers = [handler]
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
 
 
