@@ -76,11 +76,11 @@ def check_baseline(arguments: argparse.Namespace, labels: Iterable[str]) -> None
     from tuneoff.judge.choice.choose import BASELINE
     from tuneoff.judge.results import POOL
 
-    known = set(labels)
-    if arguments.baseline == BASELINE and POOL in known:  # as tables call it
+    names = set(labels)
+    if arguments.baseline == BASELINE and POOL in names:  # as tables call it
         arguments.baseline = POOL
-    if arguments.baseline not in known:
-        raise UnknownNameError(f"--baseline: {unknown_name('adapter', arguments.baseline, known)}")
+    if arguments.baseline not in names:
+        raise UnknownNameError(f"--baseline: {unknown_name('adapter', arguments.baseline, names)}")
 
 
 def execute(arguments: argparse.Namespace) -> int:
