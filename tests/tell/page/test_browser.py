@@ -95,8 +95,8 @@ def test_light_and_dark_differ_and_the_attribute_wins(opened: Open) -> None:
     assert (dark.evaluate(background), light.evaluate(background)) == shown
 
 
-def test_what_is_loaded_or_run_against_the_policy_is_found(opened: Open, said: list[str]) -> None:
-    page = opened()
+def test_what_is_loaded_against_the_policy_low_contrast_and_a_wide_page_are_found(opened: Open, said: list[str]) -> None:
+    page = opened(viewport=PHONE)
     page.evaluate("() => { const one = new Image(); one.src = 'http://127.0.0.1:9/x.png'; document.body.append(one); }")
     page.evaluate(
         "() => { const one = document.createElement('script'); one.text = 'window.ran = 1'; document.body.append(one); }"
@@ -104,10 +104,6 @@ def test_what_is_loaded_or_run_against_the_policy_is_found(opened: Open, said: l
     assert sum("Content Security Policy" in text for text in said) == 2
     assert page.evaluate("() => window.ran") is None
     said.clear()
-
-
-def test_low_contrast_and_a_wide_page_are_found(opened: Open) -> None:
-    page = opened(viewport=PHONE)
     page.evaluate(LOW_CONTRAST)
     assert page.evaluate(CONTRAST)[1] != []
     page.evaluate(WIDE)
@@ -122,15 +118,6 @@ def test_nothing_sticks_out_of_the_page(opened: Open, width: int) -> None:
     assert page.evaluate(CUT) == []
     page.add_style_tag(content="caption { max-width: none; min-width: 1400px; }")  # control
     assert page.evaluate(CUT) != []
-
-
-def test_no_folded_table_is_cut_off_in_print(opened: Open) -> None:
-    page = opened(viewport=A4)
-    page.evaluate(UNFOLD)
-    page.emulate_media(media="print")
-    assert page.evaluate(OVERFLOW) <= 0
-    page.add_style_tag(content=".runs td { min-width: 40mm !important; }")  # control
-    assert page.evaluate(OVERFLOW) > 0
 
 
 def test_without_scripts_every_table_is_there(opened: Open) -> None:
@@ -231,7 +218,7 @@ def test_the_keyboard_alone_sorts_and_chooses_and_the_table_of_runs_sorts_and_fi
 
 
 def test_it_prints_on_one_page_and_unfolded_without_a_blank_one(opened: Open) -> None:
-    page = opened(color_scheme="dark")
+    page = opened(color_scheme="dark", viewport=A4)
     assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True))) <= 2
     page.evaluate(UNFOLD)
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True))) <= 12
@@ -240,6 +227,9 @@ def test_it_prints_on_one_page_and_unfolded_without_a_blank_one(opened: Open) ->
     assert not page.locator(".controls").is_visible()
     assert page.locator("h1").is_visible()
     assert page.evaluate(CONTRAST)[1] == []
+    assert page.evaluate(OVERFLOW) <= 0
+    page.add_style_tag(content=".runs td { min-width: 40mm !important; }")  # control
+    assert page.evaluate(OVERFLOW) > 0
 
 
 def test_folded_it_is_short_and_has_few_words(opened: Open) -> None:
