@@ -35,7 +35,6 @@ PORT = "must be a whole number from 0 to 65535, but got "
         (("compare", "own.yaml", "--workers", "0"), "tuneoff: --workers: must be at least 1, but got 0"),
         (("compare", "own.yaml", "--trials", "0"), "tuneoff: --trials: must be at least 1, but got 0"),
         (("compare", "own.yaml", "--adapter", "plane"), "tuneoff: --adapter: no adapter named 'plane'; did you mean 'plain'?"),
-        (("compare", "own.yml"), "did you mean 'own.yaml'?"),
         (("run", "own.yaml", "--adapter", "plain", "--sampler", "RANDOM"), "did you mean 'random'?"),
         (("compare",), "required: FILE; see: tuneoff compare --help"),
         (("compare", "own.yaml", "--adapter", "plai"), "did you mean 'plain'?"),
