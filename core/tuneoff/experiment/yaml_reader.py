@@ -115,8 +115,11 @@ def read_yaml(path: Path, what: str = "an experiment", needs: str = "`workload`,
     except UnicodeDecodeError as error:
         raise ExperimentError(f"{path}: the file must be UTF-8 text, but byte {error.start} is not; save it as UTF-8") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
-        rule = f"the file cannot be read: {reason_of(error)}"
-        raise ExperimentError(f"{path}: {rule}; check the path and its permissions") from error
+        way_out = "check the path and its permissions"
+        other = path.with_suffix(".yaml" if path.suffix == ".yml" else ".yml")
+        if isinstance(error, FileNotFoundError) and other.is_file():
+            way_out = f"did you mean {other.name!r}?"
+        raise ExperimentError(f"{path}: the file cannot be read: {reason_of(error)}; {way_out}") from error
     try:
         data = yaml.load(text, _Loader)
         _check_values(data)
