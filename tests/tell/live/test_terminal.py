@@ -187,3 +187,9 @@ def test_what_did_not_change_is_not_written_again_and_the_cursor_never_hidden() 
     assert len(emulator.writes) > count
     terminal.close()
     assert "?25" not in "".join(emulator.writes)
+
+
+def test_a_failure_is_never_hidden_by_what_went_well() -> None:
+    for sign in "F#":
+        (line,) = texts(map_lines([row("x", f"{'#' * 400}{sign}{'.' * 400}")], 40, 1))
+        assert ("F" in line) is (sign == "F")
