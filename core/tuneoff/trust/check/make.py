@@ -55,7 +55,7 @@ AGAIN = "again"  # the folder of runs that are made a second time
 
 
 def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any] | None = None) -> Subject:
-    """Return the adapter of that name, or at "module:Class", on a platform: given, or as NAME@PLATFORM, else its first one.
+    """Return the adapter of that name, or at "module:Class", on a platform: `platform`, or as NAME@PLATFORM, else its first one.
 
     As NAME==VERSION it has an environment of its own.
 
@@ -71,7 +71,7 @@ def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any
         raise ExperimentError(f"{name}: {error}") from error
     name, written = part.name, part.platform
     if platform and written and platform != written:
-        raise ExperimentError(f"one platform must be named, but got {name}@{written} and --platform {platform}; remove one")
+        raise ExperimentError(f"one platform must be named, but got {written} and {platform}; remove one")
     adapter = registry.adapter_class(name)
     platform = platform or written or adapter.platforms()[0]
     capabilities = adapter.capabilities_on(platform)
