@@ -16,6 +16,7 @@ BIN := $(VENV)/bin
 PARALLEL := --dist loadfile# files of tests at a time: three on two cores, five of the slow ones, which wait for half of their time
 # slow tests of times, processor use or processes of the whole machine: nothing else may run
 ALONE := tests/run/matrix/test_cpu_limit.py \
+	tests/e2e/test_copies.py::test_each_job_has_its_share_of_the_processors_and_of_the_memory \
 	'tests/trust/test_workload_check.py::test_each_defect_is_caught_by_its_check_alone[Threaded-threads.limited]' \
 	$(patsubst %,tests/e2e/test_%.py,disturbed_runs known_answers sampled_processes slot_presence worker_limits)
 # real processes and times: what fails beside the machine's other programs is tried once more; both results are printed
