@@ -93,8 +93,8 @@ def read_recording(path: Path) -> Recording:
     """Read and check a file.
 
     Raises:
-        MeterError: it cannot be read, a line is none of the format, a time does not grow, a value is negative, a counter falls,
-            or it holds nothing.
+        MeterError: it cannot be read, its last line has no end, or it holds nothing; a line of a table is none of the format, a
+            time does not grow, a value is negative.
     """
     try:
         content = read_regular(path, follow=True).decode("utf-8-sig")
@@ -113,6 +113,8 @@ def _from_jsonl(path: Path) -> Recording:
     samples = read_samples(path.resolve())
     if samples is None:
         raise ResultsError(f"{path} holds no whole line")
+    if samples.torn_lines:
+        raise ResultsError(f"{path}: its last line has no end")
     header = samples.header
     return Recording(
         kind=header.kind,

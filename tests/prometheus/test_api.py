@@ -128,3 +128,11 @@ def test_warnings_of_an_answer_are_kept_each_once(server: FakePrometheus) -> Non
     api.series("up")
     api.series("up")
     assert list(api.warnings) == ["store node-7: connection refused", "another"]
+
+
+def test_no_proxy_is_asked_for_this_machines_own_addresses(server: FakePrometheus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert PrometheusApi(server.url).series("up") == []
+    assert "Connection refused" in refusal(PrometheusApi("http://prometheus.invalid"))  # the proxy's: it is asked elsewhere

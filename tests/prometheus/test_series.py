@@ -17,6 +17,7 @@ from tuneoff_meters.prometheus.meter import power_samples
         ([1000.0, 1300.0, 1450.0], [0.0, 300.0, 450.0], 0),  # it counts from the first scrape
         ([262_100.0, 262_140.0, 900.0, 1500.0], [0.0, 40.0, 940.0, 1540.0], 1),  # started again from 0
         ([1_000_000.0, 999_990.0, 1_000_290.0], [0.0, 0.0, 300.0], 1),  # no restart: not a million
+        ([1000.0, -5.0, 1300.0], [0.0, 300.0], 0),  # no counter is below 0
     ],
 )
 def test_a_counter_that_falls_makes_no_energy_that_it_did_not_count(values: list[float], joules: list[float], falls: int) -> None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.error import HTTPError
-from urllib.parse import urlencode
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import msgspec
 from msgspec import Meta
@@ -189,7 +189,8 @@ class PrometheusApi:
         self.url = url.rstrip("/")
         self.warnings: dict[str, None] = {}  # of the answers so far, in order: a part of the data may be missing
         self._authorization, self._timeout = authorization, timeout_seconds
-        self._opener = build_opener(_Refuse)
+        is_local = re.fullmatch(r"(.+\.)?localhost|127(\.\d{1,3}){3}|::1", urlsplit(self.url).hostname or "")
+        self._opener = build_opener(_Refuse, *([ProxyHandler({})] if is_local else []))  # a proxy would see the token
 
     def clock_offset(self) -> tuple[float, float]:
         """Return the server's clock minus this host's, in seconds, and how far that may be off (half of the round trip)."""
@@ -279,6 +280,8 @@ def power_samples(
     total, falls, before = 0.0, 0, None
     for moment, value in scraped:
         t, amount = round((moment - offset_seconds) * NANOSECONDS), value * UNITS[unit]
+        if amount < 0:
+            continue
         if unit not in _COUNTED:
             samples.append(PowerSample(t=t, domain=name, watts=amount))
             continue
@@ -379,6 +382,8 @@ class PrometheusMeter(PowerMeter):
         for name, (reading, scraped) in domains.items():
             samples, falls = power_samples(name, reading.unit, scraped, offset)
             collected += samples
+            if below := sum(value < 0 for _, value in scraped):
+                problems.append(f"{name}: {below} values below 0, which are left out")
             if falls:
                 problems.append(f"{name}: {falls} restarts of the counter; what it lost before each is not counted")
         self.problems = problems

@@ -87,8 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _option(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
-    if not (name and value):
+    name, sign, value = text.partition("=")
+    if not (name and sign):
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE, but got {text!r}")
     try:
         return name, json.loads(value)

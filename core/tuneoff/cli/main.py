@@ -167,7 +167,7 @@ def set_up(debug: bool) -> None:
     """Send messages of tuneoff to standard error: warnings, or everything with `debug`."""
     logger, handler = logging.getLogger("tuneoff"), _StandardError()
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s") if debug else _OneLine("tuneoff: %(message)s"))
-    logger.handlers = [handler]
+    logger.handlers = [*(other for other in logger.handlers if not isinstance(other, _StandardError)), handler]
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
 
 

@@ -195,9 +195,13 @@ def accelerators() -> list[dict[str, Any]] | None:
         return None
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        names = [pynvml.nvmlDeviceGetName(gpu) for gpu in handles]
         return [
-            {"name": pynvml.nvmlDeviceGetName(gpu), "memory_mb": pynvml.nvmlDeviceGetMemoryInfo(gpu).total / MEGABYTE}
-            for gpu in handles
+            {
+                "name": name.decode() if isinstance(name, bytes) else name,  # bytes: of old releases
+                "memory_mb": pynvml.nvmlDeviceGetMemoryInfo(gpu).total / MEGABYTE,
+            }
+            for name, gpu in zip(names, handles, strict=True)
         ]
     except pynvml.NVMLError:
         return None

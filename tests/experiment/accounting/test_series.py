@@ -46,7 +46,9 @@ def test_zones_are_told_apart_and_a_clock_that_is_set_back_loses_no_hour(tmp_pat
 
 def test_columns_may_be_in_either_order_and_lines_may_be_empty_or_begin_with_a_mark(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
-    path.write_bytes("\ufeffg_per_kwh, time\r\n100, 2026-05-01T00:00:00.000001Z\r\n\r\n200, 2026-05-01T01:00:00Z\r\n".encode())
+    path.write_bytes(
+        "\ufeffg_per_kwh, time\r\n100, 2026-05-01T00:00:00.000001Z\r\n\r\n ,\r\n200, 2026-05-01T01:00:00Z\r\n".encode()
+    )
     series = read_series(path)
     assert series.values == (100.0, 200.0)
     assert series.times[0] == MAY + 1000

@@ -236,13 +236,13 @@ def test_a_group_that_cannot_be_made_takes_the_earlier_ones_with_it(
 
 @pytest.mark.usefixtures("_removable")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_quota_that_the_kernel_refuses_leaves_the_limit_of_memory_where_that_has_groups_of_its_own(
+def test_a_quota_that_the_kernel_refuses_leaves_the_limit_of_memory(
     tmp_path: Path, root: Path, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(monkeypatch, "write_text", LIMIT_FILES[version, "cpu"])
     groups = make_groups(execution(tmp_path), BOTH, root)
     assert groups["cpu"] == Groups(text=f"{version}: Invalid argument")
-    assert len(groups["memory"].folders) == len(groups_in(root)) == (2 if version == "cgroup v1" else 0)
+    assert len(groups["memory"].folders) == len(groups_in(root)) == 2
 
 
 @pytest.mark.usefixtures("_removable")

@@ -87,6 +87,8 @@ def test_groups_are_in_the_order_of_the_plan_and_by_any_column(results: Path) ->
     assert by_seed["trials"].to_dict() == {0: 6, 1: 3}
     by_slot = frames.summary(by=["label", "slot"])
     assert by_slot["trials"].sum() == 9
+    trials = frames.trials
+    assert frames.summary(by=["value"])["trials"].to_dict() == trials[trials["is_selected"]]["value"].value_counts().to_dict()
 
 
 def test_a_group_that_is_missing_is_a_group(odd: Path) -> None:

@@ -117,6 +117,8 @@ def read_series(path: Path, *, source: str = "", date: str = "") -> Intensity:
         if sorted(map(str.strip, reader.fieldnames or ())) != sorted(COLUMNS):
             raise ValueError(f"the columns must be {','.join(COLUMNS)}, but got {','.join(reader.fieldnames or ())[:80]!r}")
         for row in reader:
+            if None not in row and not any((cell or "").strip() for cell in row.values()):
+                continue
             if None in row or None in row.values():
                 raise ValueError(f"a row must have {len(COLUMNS)} cells")
             when, value = ({name.strip(): cell.strip() for name, cell in row.items()}[name] for name in COLUMNS)

@@ -26,7 +26,7 @@ from tuneoff.judge.metrics import is_of_objective
 from tuneoff.judge.results import FEWEST_UNDISTURBED, Run, Scope, disturbance, is_disturbed, value
 from tuneoff.judge.stats.paired import judge
 from tuneoff.judge.stats.sign_flip import SignFlip, least_p, sign_flip
-from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.metric_value import MetricValue, metric_value
 
 WORST = 1.0  # regret of the median of random search: what a failed run counts at least
 VALIDATION = "quality.validation"
@@ -281,7 +281,9 @@ class TaskComparison:
 def _regret(anchors: AnchorsPart) -> Measure:
     def measure(run: Run, metric: str) -> MetricValue:
         result = value(run, metric)
-        return result if result.value is None else replace(result, value=normalised(result.value, anchors))
+        if result.value is None:
+            return result
+        return metric_value(normalised(result.value, anchors), result.unit, kind=result.kind)  # it may overflow
 
     return measure
 

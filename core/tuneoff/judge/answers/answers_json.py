@@ -16,6 +16,7 @@ from tuneoff.judge.metrics import INSIDE, METRICS
 from tuneoff.judge.results import Run
 
 FORMAT_VERSION = 6
+_NO_KIND = {"kind": None, "kind_reason_if_null": "there is no value"}
 _NO_WEIGHTS = "no model's weights are in its values"
 _NO_RUNS = "no run that is done has the metric"
 _NO_ESTIMATE = f"{_NO_RUNS}, or most failed"
@@ -62,7 +63,12 @@ def _estimate(group: Group, metric: str) -> dict[str, Any]:
         "median": plain(median),
         **({} if median is not None else {"median_reason_if_null": "; ".join(estimate.reasons) or "there is no run"}),
         "values": [
-            {"seed": seed, **values(of, ("value", "kind"), {"value": of.reason_if_null})} for seed, of in estimate.values.items()
+            {
+                "seed": seed,
+                **values(of, ("value", "kind"), {"value": of.reason_if_null}),
+                **(_NO_KIND if of.value is None else {}),
+            }
+            for seed, of in estimate.values.items()
         ],
     }
 

@@ -152,7 +152,8 @@ class PairComparison:
             is_ratio = self.question.scale == "ratio"
             if new is None or old is None or (is_ratio and min(new, old) <= 0):
                 return missing(seen.unit, f"{self.bases[0].label} has no value")
-            return replace(seen, value=seen.value * (old / new) if is_ratio else seen.value + (old - new))
+            shifted = seen.value * (old / new) if is_ratio else seen.value + (old - new)
+            return metric_value(shifted, seen.unit, kind=seen.kind)
 
         return rebased
 

@@ -134,7 +134,7 @@ def make_groups(
 ) -> dict[Controller, Groups]:
     """Make a group per slot and return it by controller; `limits`: bytes of memory, processors' worth of CPU time.
 
-    Each is remembered before it is made. Where a process cannot enter one, or one takes no limit, all are removed.
+    Each is remembered before it is made. Where a process cannot enter one, all are removed; a limit that none takes is left out.
     `of_run`: one group alone, for the whole run, numbered after the slots.
     """
     count = execution.spec.experiment.workers.count
@@ -145,9 +145,12 @@ def make_groups(
         together = [controller for controller, site in sites.items() if site.parent == parent]
         version = sites[together[0]].version
         folders = [_folder(execution, parent, number) for number in numbers]
-        problem = _make_all(execution, folders, {name: limit_settings(version, name, limits[name]) for name in together})
-        of_site = Groups(text=f"{version}: {problem}") if problem else Groups(text=version, folders=tuple(map(str, folders)))
-        groups.update(dict.fromkeys(together, of_site))
+        for names in (together, *([name] for name in together if len(together) > 1)):  # where one limit is refused: the other
+            problem = _make_all(execution, folders, {name: limit_settings(version, name, limits[name]) for name in names})
+            of_site = Groups(text=f"{version}: {problem}") if problem else Groups(text=version, folders=tuple(map(str, folders)))
+            groups.update(dict.fromkeys(names, of_site))
+            if problem is None:
+                break
     return groups
 
 

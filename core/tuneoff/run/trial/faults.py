@@ -66,6 +66,7 @@ def has_more_memory_there(
     """Tell whether a process on another host has more memory, as whoever looks after that host said of this attempt there."""
     folder, name, request = Path(run_dir) / MEMORY, f"{boot_id}_{pid}_{started_ns}", f"{limit_bytes} {attempt[0]} {attempt[1]}"
     if _text(folder / name) != request:
+        folder.parent.mkdir(exist_ok=True)
         _write(folder / name, request)
     return _text(folder / f"{_OVER}{name}") == request
 
@@ -89,8 +90,8 @@ class WatchedMemory(NamedTuple):
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}")
+    path.parent.mkdir(exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")  # two attempts may overlap on a slot
     temporary.write_text(text)
     os.replace(temporary, path)
 

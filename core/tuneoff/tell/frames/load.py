@@ -214,7 +214,7 @@ def summary(trials: DataFrame, by: Sequence[str]) -> DataFrame:
     selected = trials[trials["is_selected"]]
     figures = selected.assign(
         trials=1,
-        value=selected["value"].where(selected["state"] == "completed"),
+        completed_value=selected["value"].where(selected["state"] == "completed"),
         busy=selected["busy_seconds"].where(selected["started_seconds"].notna()),
         **{state: (selected["state"] == state).astype("int64") for state in STATES},
     )
@@ -222,7 +222,7 @@ def summary(trials: DataFrame, by: Sequence[str]) -> DataFrame:
     table = groups[["trials", *STATES]].sum()
     table["failures"] = sum(table[state] for state in FAILURES)
     table["success_share"] = sum(table[state] for state in SUCCESSES) / table["trials"]
-    for name, column in (("value_{}", "value"), ("busy_{}_seconds", "busy")):
+    for name, column in (("value_{}", "completed_value"), ("busy_{}_seconds", "busy")):
         for quartile, share in QUARTILES.items():
             table[name.format(quartile)] = groups[column].quantile(share)
     return table
