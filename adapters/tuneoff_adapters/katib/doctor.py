@@ -13,7 +13,7 @@ from tuneoff_adapters.katib.offers import CAPABILITIES
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.kubernetes.checks import Needs, check_cluster
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.doctor import cluster
+from tuneoff_adapters.kubernetes.doctor import kubeconfigs
 from tuneoff_adapters.kubernetes.pool import POOL_RIGHTS
 
 SECONDS = 4.0  # per line
@@ -30,9 +30,13 @@ def checks(image: str | None) -> Iterator[Finding]:
             check_client()
     except MissingPackageError as error:
         yield Finding(id="conflict kubernetes", verdict="failed", text=str(error), exit_code=error.exit_code)
-    if not any(check.verdict == "passed" and not check.text.startswith("none") for check in cluster()):
-        return  # no kubeconfig names a cluster that could be asked
-    connection, whole = Connection(None), katib_needs(KatibOptions(), is_listed=True)
+    if not kubeconfigs()[1]:
+        return
+    try:
+        connection = Connection(None)  # which may start a program for the credentials: once
+    except StepError:
+        return  # no kubeconfig names a cluster that could be asked; why not, its own line says
+    whole = katib_needs(KatibOptions(), is_listed=True)
     nothing = Needs(is_own_namespace=True, rights=())
 
     def line(name: str, needs: Needs, text: Callable[[str, str | None], str]) -> Finding:

@@ -43,12 +43,18 @@ def checks(image: str | None) -> Iterator[Finding]:
         yield Finding(id="image", verdict="passed", text=f"{image} has this tuneoff")
 
 
+def kubeconfigs() -> tuple[str, bool]:
+    """Return the paths of the kubeconfig, and whether it is to be used: the client is installed, and one is named or there."""
+    named, usual = os.environ.get("KUBECONFIG"), os.path.expanduser("~/.kube/config")
+    return named or usual, installed_version("kubernetes") is not None and bool(named or os.path.isfile(usual))
+
+
 def cluster() -> Iterator[Finding]:
     """Look at the kubeconfig, where the client is installed: whether one names a cluster."""
     if installed_version("kubernetes") is None:
         return
-    paths = os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
-    if not os.environ.get("KUBECONFIG") and not os.path.isfile(paths):
+    paths, is_used = kubeconfigs()
+    if not is_used:
         yield Finding(id="kubeconfig", verdict="passed", text=f"none ({paths}): platform kubernetes needs one")
         return
     try:

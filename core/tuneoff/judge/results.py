@@ -15,12 +15,12 @@ from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import named
-from tuneoff.measure.stored import read_run
+from tuneoff.measure.stored import read_runs
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.metric_value import MetricValue, missing
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import FAILED, RunRecord
-from tuneoff.record.store import ended_executions, selected_executions
+from tuneoff.record.store import selected_executions
 from tuneoff.run.run_ends import RunEnd, Without, came_out, ends_of, without_record
 
 POOL = "serial"  # the adapter that uses no framework: the reference of the others
@@ -72,7 +72,7 @@ def read_results(folder: Path) -> Results:
     """
     plan = read_plan(folder)
     without = without_record(folder)  # before the records are read: a run that ends meanwhile has one
-    records = tuple(sorted(map(read_run, ended_executions(folder)), key=lambda record: (record.run_id, record.execution_id)))
+    records = tuple(sorted(read_runs(folder), key=lambda record: (record.run_id, record.execution_id)))
     return Results(
         folder=folder,
         plan=plan,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from adapters.katib.fake_api import Answer, FakeApi, write_kubeconfig
 from adapters.katib.test_checks import GROUP, REVIEWS, api, review
@@ -55,3 +57,15 @@ def test_a_client_that_breaks_the_sdk_is_told(tmp_path: Path, monkeypatch: pytes
     found = answers(monkeypatch, tmp_path / "nowhere")["conflict kubernetes"]
     assert (found.verdict, found.exit_code) == ("failed", 3)
     assert found.text.endswith("36.0.0 is installed; run: pip install 'kubernetes>=27.2,<36'")
+
+
+def test_a_program_for_the_credentials_is_started_once(api: FakeApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    credential = {"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": "t"}}
+    (tmp_path / "credential").write_text(json.dumps(credential))
+    command = ["-c", f"echo started >> {tmp_path}/starts; cat {tmp_path}/credential"]
+    program = {"apiVersion": credential["apiVersion"], "command": "sh", "args": command, "interactiveMode": "Never"}
+    content = yaml.safe_load(api.kubeconfig.read_text())
+    content["users"] = [{**user, "user": {"exec": program}} for user in content["users"]]
+    (tmp_path / "config").write_text(json.dumps(content))
+    assert answers(monkeypatch, tmp_path / "config")["cluster"].verdict == "passed"
+    assert (tmp_path / "starts").read_text() == "started\n"

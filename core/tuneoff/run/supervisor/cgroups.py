@@ -134,7 +134,7 @@ def make_groups(
 ) -> dict[Controller, Groups]:
     """Make a group per slot and return it by controller; `limits`: bytes of memory, processors' worth of CPU time.
 
-    Each is remembered before it is made. Where a process cannot enter one, all are removed; a limit that none takes is left out.
+    Each is remembered before it is made. Where a process cannot enter one, all are removed; a refused limit is left out.
     `of_run`: one group alone, for the whole run, numbered after the slots.
     """
     count = execution.spec.experiment.workers.count

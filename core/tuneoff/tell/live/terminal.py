@@ -129,7 +129,9 @@ def _parts(state: LiveState, width: int, height: int) -> list[RenderableType]:
     legend = [Text(f"{SIGNS[status]} {count} {status}", STYLES[status]) for status, count in state.counts.items() if count]
     legend += [Text(f"(a sign is {per_sign} runs)", "dim")] if per_sign > 1 else []
     gone = state.activity in (Activity.STOPPED, Activity.ELSEWHERE)
-    current = Text(sentences.between(state), "dim") if sentences.between(state) else Group()
+    current: RenderableType = Group()
+    if between := sentences.between(state):
+        current = Text(between, "dim")
     if state.current is not None:
         figures = Text(f" {sentences.trials_text(state.current.live)}")
         current = Group(Text(sentences.current_title(state.current), "cyan"), figures)
